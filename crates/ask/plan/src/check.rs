@@ -6,7 +6,8 @@ use crate::error::{PlanError, PlanErrors};
 use crate::plan::Plan;
 use crate::resolved::{ResolvedError, ResolvedPlan};
 
-/// Result for a valid plan: the resolved plan, the space it requires and its duration.
+/// Result for a valid plan. It contains the resolved plan, the space that the plan requires, and
+/// the duration of the plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanCheck {
     /// Always true.
@@ -15,9 +16,9 @@ pub struct PlanCheck {
     pub source_name: String,
     /// SHA-256 of the resolved plan.
     pub sha256: String,
-    /// Number of points of a sweep. A mail store has one point.
+    /// Number of points of the sweep. The plan of a mail store has one point.
     pub points: usize,
-    /// Sum of the warm-up and measuring times of all points, targets and runs. The time to create
+    /// Sum of the warm-up and measuring times over all points, targets and runs. The time to create
     /// and check data is not included.
     pub measuring_ns: u64,
     /// Required space.
@@ -26,7 +27,7 @@ pub struct PlanCheck {
     pub resolved: ResolvedPlan,
 }
 
-/// Space required in one directory, device or export of a target.
+/// Space that the plan requires in one directory, device or export of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Need {
     /// Name of the target.
@@ -37,7 +38,7 @@ pub struct Need {
     pub required_bytes: u64,
 }
 
-/// Result for a plan with errors.
+/// Result for a plan that contains errors.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanFault<'e> {
     /// Always false.
@@ -49,10 +50,10 @@ pub struct PlanFault<'e> {
 }
 
 impl Plan {
-    /// Returns the check result of this plan.
+    /// Returns the result of checking this plan.
     ///
     /// # Errors
-    /// See [`ResolvedPlan::to_toml`]. This never happens for a plan that was parsed.
+    /// See [`ResolvedPlan::to_toml`]. This error never occurs for a plan that was parsed.
     pub fn check(&self) -> Result<PlanCheck, ResolvedError> {
         let resolved = self.resolve();
         let mut needs = Vec::new();
@@ -76,7 +77,7 @@ impl Plan {
 }
 
 impl PlanErrors {
-    /// Returns these errors as an object with `ok`, `source_name` and `errors`.
+    /// Returns these errors as a JSON object with `ok`, `source_name` and `errors`.
     #[must_use]
     pub fn fault(&self) -> PlanFault<'_> {
         PlanFault { ok: false, source_name: &self.source_name, errors: &self.errors }
@@ -84,15 +85,15 @@ impl PlanErrors {
 }
 
 impl ResolvedPlan {
-    /// Returns the number of points of a sweep. A mail store has one point.
+    /// Returns the number of points of the sweep. The plan of a mail store has one point.
     #[must_use]
     pub fn point_count(&self) -> usize {
         self.workload.matrix().map_or(1, crate::resolved::Matrix::point_count)
     }
 
-    /// Returns the maximum sum of the warm-up and measuring times of all points, targets and runs.
-    /// The time to create, condition and check data is not included, because it depends on the
-    /// target.
+    /// Returns an upper bound: the sum of the warm-up and measuring times over all points, targets
+    /// and runs. The time to create, condition and check data is not included, because it depends
+    /// on the target.
     #[must_use]
     pub fn measuring_ns(&self) -> u64 {
         let once = self.phases.warm_up_ns.saturating_add(self.phases.measure_ns);

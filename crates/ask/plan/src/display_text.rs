@@ -1,7 +1,7 @@
 //! Makes text from other programs safe for display: the result is one line without terminal control
 //! characters.
 
-/// Maximum length, in characters, of foreign text that a message quotes.
+/// Maximum length of a foreign text that a message quotes, in characters.
 const QUOTED_MAX: usize = 60;
 
 /// Maximum length of a foreign message, in characters.
@@ -51,8 +51,8 @@ pub(crate) fn mask_login(text: &str) -> String {
     shown
 }
 
-/// Returns true if a terminal would interpret the character as a command, or would reverse the
-/// order of the text around it.
+/// Returns true if a terminal would interpret the character as a command, or if the character would
+/// reverse the order of the text around it.
 #[must_use]
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()

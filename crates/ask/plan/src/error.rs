@@ -14,17 +14,17 @@ pub struct PlanError {
     /// Full name of the field, such as `workload.mailbox.mailbox_size`. It is empty for a syntax
     /// error.
     pub field: String,
-    /// Line number in the plan, from 1.
+    /// Line number in the plan, counted from 1.
     pub line: usize,
-    /// Column in that line, in characters from 1.
+    /// Column in the line, in characters, counted from 1.
     pub column: usize,
-    /// Length of the marked text in that line, in characters, at least 1.
+    /// Length of the marked text in the line, in characters. It is at least 1.
     pub width: usize,
-    /// Text of the line. Users and passwords in URLs are masked.
+    /// Text of the line. User names and passwords in URLs are masked.
     pub line_text: String,
     /// Description of the error.
     pub message: String,
-    /// Hint in the imperative.
+    /// Hint for the user, in the imperative.
     pub help: String,
 }
 
@@ -42,11 +42,11 @@ pub struct PlanErrors {
 pub(crate) const ERRORS_MAX: usize = 100;
 /// Maximum number of errors in the output. A file with more errors is probably not a plan.
 const SHOWN_MAX: usize = 20;
-/// Number of characters to which a line is shortened in the output.
+/// Maximum number of characters of a line in the output. A longer line is shortened.
 const LINE_MAX: usize = 160;
 
 impl PlanError {
-    /// Creates an error at a byte range of the text.
+    /// Creates an error that marks a byte range of the text.
     #[must_use]
     pub fn new(
         text: &str,

@@ -1,6 +1,6 @@
-//! Gallery: built-in plans for common questions.
+//! The gallery: built-in plans for common questions.
 
-/// Built-in plan of the gallery.
+/// A built-in plan of the gallery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GalleryPlan {
     /// Name of the plan on the command line.
@@ -49,7 +49,7 @@ const GALLERY: &[GalleryPlan] = gallery![
     "failure-disk-rebuild" in "plans/gallery",
 ];
 
-/// Aliases of plans, such as the name of a product or an abbreviation.
+/// Aliases of plans. An alias is, for example, an abbreviation or the name of a product.
 const ALIASES: &[(&str, &str)] = &[
     ("exchange", "exchange-1000-medium"),
     ("postgresql", "postgres"),
@@ -69,8 +69,8 @@ impl GalleryPlan {
         ALIASES.iter().filter(move |(_, name)| *name == own).map(|(alias, _)| *alias)
     }
 
-    /// Returns the text after a keyword such as `Needs:` in the plan's comment. The result is empty
-    /// if the comment lacks the keyword.
+    /// Returns the text that follows a keyword, such as `Needs:`, in the plan's comment. The text
+    /// is empty if the comment does not contain the keyword.
     #[must_use]
     pub fn says(&self, word: &str) -> String {
         let head = self.text.lines().map_while(|line| line.strip_prefix('#'));
@@ -88,7 +88,7 @@ impl GalleryPlan {
     }
 }
 
-/// Keywords in the comment.
+/// Keywords that are recognised in the comment.
 const WORDS: [&str; 5] = ["For whom", "Passes when", "Sources", "Needs", "Takes"];
 
 fn begins(line: &str) -> bool {
@@ -109,7 +109,7 @@ pub fn gallery_plan(name: &str) -> Option<GalleryPlan> {
     GALLERY.iter().find(|plan| plan.name == name).copied()
 }
 
-/// For an unknown name, returns the most similar name or alias in the gallery.
+/// Returns the name or alias in the gallery that is most similar to an unknown name.
 #[must_use]
 pub fn nearest_gallery_plan(name: &str) -> Option<&'static str> {
     /// Minimum similarity to a known name at which an unknown name counts as a typing error.

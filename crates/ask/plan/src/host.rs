@@ -2,8 +2,8 @@
 //! it may contain only a part of that plan.
 //!
 //! A part is a point of a sweep, a step of a search, or one of several targets. The fleet's plan
-//! defines the parts. Each host derives the same part from its own plan. This fails if the label of
-//! the point or step would be wrong on that host.
+//! defines the parts. Each host derives the same part from its own plan. An error occurs if the
+//! label of the point or step would be wrong on this host.
 
 use sha2::{Digest, Sha256};
 
@@ -15,23 +15,23 @@ use crate::plan_match::nearest_point;
 use crate::resolved::{Carries, Placement, ResolvedPlan, Workload};
 use crate::share::Share;
 
-/// States what a sweep or a search varies in this run.
+/// The values that a sweep or a search varies in this run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VariedValues {
     /// True if the run is a point of a sweep.
     pub is_swept: bool,
-    /// Load of the step, if the run is a step of a search.
+    /// Load of the run, if the run is a step of a search.
     pub load: Option<u64>,
 }
 
 impl Plan {
-    /// Returns the plan for one agent of a fleet. It is the whole plan or the agent's share,
-    /// without `[fleet]`, and with the agent's own fields and random seed. If several changes set
-    /// the same field, the last change applies. The plan contains no metrics endpoints. The
-    /// coordinator polls these, because the metrics include the I/O of all hosts.
+    /// Returns the plan for one agent of a fleet. The result is the whole plan or the agent's share
+    /// of it. It contains no `[fleet]` section, but the agent's own fields and random seed. If
+    /// several changes set the same field, the last change applies. The result contains no metrics
+    /// endpoints: the coordinator polls them, because the metrics include the I/O of all hosts.
     ///
     /// # Errors
-    /// The resulting plan is not valid. The error contains all faults.
+    /// The resulting plan is not valid. The error lists all faults of the plan.
     pub fn on_host(&self, name: &str, labels: &[String]) -> Result<Self, PlanErrors> {
         let whole = self.resolve();
         let placement = whole.fleet.unwrap_or_default();
@@ -48,7 +48,7 @@ impl Plan {
         self.without_fleet([vec![seed], set].concat())
     }
 
-    /// Returns the share of an agent, which the plan must list in `names`.
+    /// Returns the share of an agent. The plan must list the agent in `names`.
     fn share_of(
         &self,
         name: &str,
@@ -69,10 +69,10 @@ impl Plan {
         PlanErrors { source_name: self.source_name().to_owned(), errors: vec![error] }
     }
 
-    /// Returns the plan for a host whose fields do not differ from the fleet's plan.
+    /// Returns the plan for a host that runs the fleet's plan without changes.
     ///
     /// # Errors
-    /// The resulting plan is not valid. The error contains all faults.
+    /// The resulting plan is not valid. The error lists all faults of the plan.
     pub fn without_host_changes(&self) -> Result<Self, PlanErrors> {
         self.without_fleet(Vec::new())
     }
@@ -91,12 +91,12 @@ impl Plan {
         self.with_text(&overlay(self.text(), self.source_name(), &changes)?)
     }
 
-    /// Returns the part of a host's plan (`own`) that corresponds to `part` of this plan. It is the
-    /// same target, point or step.
+    /// Returns the part of a host's plan (`own`) that corresponds to `part`, which is a part of
+    /// this plan. Both parts have the same target, point or step.
     ///
     /// # Errors
-    /// This plan does not contain `part`, or the host changes a field that the run varies or that
-    /// the label contains.
+    /// This plan does not contain `part`, or the host changes a field that the run varies, or the
+    /// host changes a field that is part of the label.
     pub fn part_of_host(
         &self,
         part: &ResolvedPlan,
@@ -113,14 +113,17 @@ impl Plan {
         let same = Part { whole: &whole, part, turned };
         match same.of(&whole)? == *part {
             true => same.of(own),
-            false => Err("the run is not a target, point or step of the plan".to_owned()),
+            false => {
+                Err("the run does not correspond to any target, point or step of the plan"
+                    .to_owned())
+            }
         }
     }
 }
 
-/// Returns a host's random seed. Hosts with equal seeds would send their I/Os at the same instants,
-/// in bursts that independent clients never cause. The seed depends only on the plan's seed and the
-/// host's name. A host therefore makes the same choices in each run and in any fleet.
+/// Returns a host's random seed. If hosts had equal seeds, they would send their I/Os at the same
+/// times, in bursts that independent clients never cause. The seed depends only on the plan's seed
+/// and the host's name. A host therefore makes the same choices in each run and in any fleet.
 fn host_seed(host: &str, seed: u64) -> u64 {
     let digest = Sha256::digest(host.as_bytes());
     let own = digest.iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte));
@@ -136,7 +139,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Returns the corresponding part of another plan.
+    /// Returns the part of another plan that corresponds to this part.
     fn of(&self, plan: &ResolvedPlan) -> Result<ResolvedPlan, String> {
         let of_target = self.target(plan)?;
         let of_point = self.point(of_target)?;
@@ -169,13 +172,13 @@ impl Part<'_> {
         let axes = plan.workload.matrix().map(|matrix| &matrix.axes);
         if axes != Some(&whole.axes) {
             return Err(
-                "sizes, reads, patterns or queue depths differ on that host, but they identify \
-                    the points of a sweep"
+                "sizes, reads, patterns or queue depths differ on that host, but in a sweep they \
+                 must be the same on all hosts"
                     .to_owned(),
             );
         }
         nearest_point(&plan, self.part)
-            .ok_or_else(|| "the sweep on that host does not have this point".to_owned())
+            .ok_or_else(|| "the sweep on that host does not contain this point".to_owned())
     }
 
     fn step(&self, plan: ResolvedPlan) -> Result<ResolvedPlan, String> {
@@ -188,14 +191,16 @@ impl Part<'_> {
         let Some(load) = load else { return Ok(plan) };
         let knob = knob?;
         if Knob::of(&plan) != Ok(knob) || knob.settings(&plan) != knob.settings(self.whole) {
-            let says =
-                format!("{} differs on that host, but the search varies it", knob.load_name());
+            let says = format!(
+                "{} differs on that host, but the search must vary it on all hosts",
+                knob.load_name()
+            );
             return Err(says);
         }
         if plan.requirement != self.whole.requirement {
             return Err(
                 "the requirement differs on that host, but a search multiplies the plan's \
-                requirement by the number of hosts"
+                 requirement by the number of hosts"
                     .to_owned(),
             );
         }

@@ -1,44 +1,44 @@
-//! Job of another tool, such as fio, to which a plan refers. The caller supplies the function that
-//! parses the job.
+//! A job of another tool, such as fio, to which a plan refers. The caller supplies the function
+//! that parses the job.
 
 use toml::Table;
 
-/// Job of another tool.
+/// A job of another tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Job {
-    /// Text of the job, which is stored in the bundle.
+    /// Text of the job. The bundle contains this text.
     pub text: String,
-    /// Streams of the job, with the fields of `[workload.matrix]`.
+    /// Streams of the job. Each stream has the fields of `[workload.matrix]`.
     pub streams: Vec<Table>,
     /// Measuring time in ns, if the job states it.
     pub measure_ns: Option<u64>,
-    /// Length of a steady-state round, if the job ends at steady state. `measure_ns` is then the
-    /// maximum measuring time.
+    /// Length of a steady-state round, if the job ends when its rate is steady. `measure_ns` is
+    /// then the maximum measuring time.
     pub round_ns: Option<u64>,
-    /// Warm-up time, if the job states it.
+    /// Warm-up time in ns, if the job states it.
     pub warm_up_ns: Option<u64>,
-    /// Options that could not be imported. Each entry describes one option in a sentence.
+    /// Sentences about options that could not be imported, one sentence for each option.
     pub notes: Vec<String>,
 }
 
-/// Error of a job.
+/// Error in a job of another tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobFault {
     /// Description of the error.
     pub message: String,
-    /// Hint in the imperative.
+    /// Hint for the user, in the imperative.
     pub help: String,
 }
 
-/// Function that returns the text of the job with a given name, or the reason why there is no such
-/// job.
+/// Function that receives the name of a job and returns its text. If there is no such job, it
+/// returns the reason.
 pub type JobText<'j> = dyn Fn(&str) -> Result<String, String> + 'j;
 
 /// Function that parses a job. The arguments are the job's text, its name for messages, and the
 /// sections to use (empty for all sections).
 pub type ReadJob<'j> = dyn Fn(&str, &str, &[String]) -> Result<Job, JobFault> + 'j;
 
-/// Source of a plan's job, and the function that parses the job.
+/// Provides the text of a plan's job, and the function that parses the job.
 pub(crate) struct JobSource<'j> {
     pub(crate) text: &'j JobText<'j>,
     pub(crate) read: &'j ReadJob<'j>,
@@ -52,7 +52,7 @@ impl JobSource<'_> {
     }
 }
 
-/// Used for plans that have no job: it rejects every job.
+/// Rejects every job. It is used for plans that have no job.
 pub(crate) fn no_job(_text: &str, _name: &str, _sections: &[String]) -> Result<Job, JobFault> {
     let message = "this command cannot read a job file".to_owned();
     Err(JobFault {

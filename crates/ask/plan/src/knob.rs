@@ -1,4 +1,4 @@
-//! The parameter that a search for the load line varies.
+//! The parameter that a search for the load line varies, such as the queue depth.
 //!
 //! In a closed loop, this is the number of threads of a mail store, or the queue depth of a matrix.
 //! In an open loop, it is the arrival rate.
@@ -40,8 +40,8 @@ impl Knob {
         }
     }
 
-    /// Returns the unit of the load of the streams in `names`, or of all streams if `names` is
-    /// empty.
+    /// Returns the unit in which the load of the streams in `names` is stated. If `names` is empty,
+    /// all streams are meant.
     #[must_use]
     pub fn load_name_of(self, names: &[String]) -> String {
         match names.is_empty() {
@@ -71,8 +71,8 @@ impl Knob {
         }
     }
 
-    /// Returns the value of the parameter for each stream. If two plans have equal values, they
-    /// divide a load among their streams in the same way.
+    /// Returns the value of the parameter for each stream. If the values of two plans are equal,
+    /// both plans divide a load among their streams in the same way.
     #[must_use]
     pub(crate) fn settings(self, plan: &ResolvedPlan) -> Vec<f64> {
         match (self, &plan.workload) {
@@ -112,21 +112,21 @@ impl Knob {
     }
 }
 
-/// Load that a search varies. It is the load of all streams, or only of the streams that the user
-/// selected.
+/// Load that a search varies. It is the load of all streams, or only the load of the streams that
+/// the user selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariedLoad {
     knob: Knob,
-    /// Names of the selected streams. It is empty if all streams are selected.
+    /// Names of the selected streams. The list is empty if all streams are selected.
     streams: Vec<String>,
 }
 
 impl VariedLoad {
-    /// Returns the load that a search of this plan varies. Selected streams with a rate cap count
-    /// as streams with a rate.
+    /// Returns the load that a search of this plan varies. If all selected streams have a rate or a
+    /// rate limit, the search varies this rate.
     ///
     /// # Errors
-    /// No parameter can vary this load, or a stream name is unknown.
+    /// No single parameter can vary this load, or a stream name is unknown.
     pub fn of(plan: &ResolvedPlan, streams: &[String]) -> Result<Self, String> {
         let all = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
         if let Some(unknown) = streams.iter().find(|name| all.iter().all(|s| s.name != **name)) {
@@ -153,7 +153,7 @@ impl VariedLoad {
         self.knob
     }
 
-    /// Returns the unit of the load, preceded by the names of the selected streams.
+    /// Returns the unit of the load. The names of the selected streams precede the unit.
     #[must_use]
     pub fn load_name(&self) -> String {
         self.knob.load_name_of(&self.streams)
@@ -184,8 +184,8 @@ impl VariedLoad {
         ResolvedPlan { workload, ..plan.clone() }
     }
 
-    /// Returns the load that a step of a search varied. These are the streams in which `step`
-    /// differs from the plan.
+    /// Returns the load that a step of a search varied. It is the load of the streams in which
+    /// `step` differs from the plan.
     pub(crate) fn of_step(plan: &ResolvedPlan, step: &ResolvedPlan) -> Option<Self> {
         let streams = &step.workload.matrix()?.streams;
         let all = plan.workload.matrix()?.streams.iter();
@@ -195,7 +195,8 @@ impl VariedLoad {
     }
 }
 
-/// Returns the plan with only the streams in `names`, or with all streams if `names` is empty.
+/// Returns a plan that contains only the streams in `names`. If `names` is empty, it contains all
+/// streams.
 fn part(plan: &ResolvedPlan, names: &[String]) -> ResolvedPlan {
     let mut own = plan.clone();
     if let Workload::Matrix(matrix) = &mut own.workload
@@ -217,8 +218,8 @@ fn of_streams(streams: &[Stream]) -> Result<Knob, String> {
     match open {
         0 => Ok(Knob::QueueDepth),
         n if n == streams.len() => Ok(Knob::Rate),
-        _ => Err("some streams are closed loops and some are open loops, so neither the queue \
-         depth nor the rate varies all of them"
+        _ => Err("some streams are closed loops and some are open loops, so a search cannot vary \
+                  all streams by a single setting (queue depth or rate)"
             .to_owned()),
     }
 }
@@ -234,7 +235,7 @@ fn rate_of(arrival: &Arrival) -> Option<f64> {
         Arrival::Constant { rate_per_s, .. } | Arrival::Poisson { rate_per_s, .. } => {
             Some(*rate_per_s)
         }
-        // The load is the mean rate over a burst and its pause.
+        // The load is the mean rate over a burst and the pause after it.
         Arrival::Bursts { rate_per_s, on_ns, off_ns } => {
             Some(rate_per_s * *on_ns as f64 / (*on_ns + *off_ns).max(1) as f64)
         }
@@ -270,8 +271,8 @@ mod tests {
     #[test]
     fn varies_the_threads_of_a_mail_store_and_its_default_cache() {
         let plan = plan(
-            "[requirement]\n[workload.mailbox]\nmailboxes = 100\nmailbox_size = \"16MiB\"\n\
-             databases = 2\nthreads = 4",
+            "[requirement]\n[workload.mailbox]\nmailboxes = 100\nmailbox_size = \
+             \"16MiB\"\ndatabases = 2\nthreads = 4",
         );
         let knob = Knob::of(&plan).unwrap();
         assert_eq!((knob, knob.load(&plan)), (Knob::Threads, 4));

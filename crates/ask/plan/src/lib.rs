@@ -1,6 +1,6 @@
-//! Plans, which state a requirement, a target and a workload. This crate parses units, reads plans
-//! and reports errors with line and field. It also resolves plans and hashes the result. It
-//! performs no I/O on a target.
+//! Plans. A plan states a requirement, a target and a workload. This crate parses units, reads
+//! plans, and reports errors with their line and field. It also resolves plans and hashes the
+//! resolved plans. It performs no I/O on a target.
 //!
 //! ```
 //! use plimsoll_plan::Plan;
@@ -26,16 +26,17 @@
 //!
 //! - To add a field: change `raw` (for the top level `raw/root.rs`), `resolve` and `resolved`.
 //!   Choose a default that preserves the meaning of plans without the field. `docs/plan.md` is
-//!   generated from `raw`, and a test compares the two. If the field is not a condition of the
-//!   measurement, add it to `NOT_CONDITIONS` (`judge/judge/src/compare/conditions.rs`).
+//!   generated from `raw`, and a test compares the two. If a comparison may ignore the field
+//!   because it is not a condition of the measurement, add it to `NOT_CONDITIONS`
+//!   (`judge/judge/src/compare/conditions.rs`).
 //! - To add a built-in plan: create `plans/gallery/NAME.toml`, and add a line to `gallery.rs`. The
 //!   plan's comment states the audience, the sources, the required space and the duration. Tests
 //!   check the comment.
 //! - `--set` and overlays are in `overlay.rs`, and the text edits in `overlay/edit.rs`.
 //! - The fields of fleets are in `raw/fleet.rs` and `resolve/fleet.rs`. `host.rs` derives the plan
-//!   of a host, and `share.rs` the share of a host.
+//!   of a host, and `share.rs` derives the share of a host.
 //! - The parameter that a search varies is in `knob.rs`.
-//! - `plan_match.rs` checks that the plan that ran results from the given plan.
+//! - `plan_match.rs` checks that a resolved plan can result from a given plan.
 
 #![deny(missing_docs)]
 #![cfg_attr(test, allow(clippy::expect_used))]

@@ -1,11 +1,11 @@
-//! Merges two plans, for the arms of an experiment.
+//! Merges two plans. The arms of an experiment are created in this way.
 
 use toml::{Table, Value};
 
 use crate::error::{PlanError, PlanErrors};
 
-/// Fields that determine the kind of a target. If a change sets one of them, it replaces the whole
-/// target.
+/// Fields that determine the kind of a target. If a change sets one of these fields, it replaces
+/// the whole target.
 pub(crate) const TARGET_KINDS: [&str; 7] =
     ["databases", "path", "device", "nfs", "s3", "model", "null"];
 /// Fields that determine the kind of a workload.
@@ -14,11 +14,12 @@ const WORKLOAD_KINDS: [&str; 3] = ["mailbox", "matrix", "fio"];
 /// Returns the plan's text with the fields in `changes` applied to it.
 ///
 /// Tables are merged field by field; other values are replaced. If `changes` contains a target or
-/// workload of a different kind, it replaces the plan's whole table. The result has no comments.
+/// workload of a different kind, the whole table of the plan is replaced. The resulting text has no
+/// comments.
 ///
 /// # Errors
-/// One of the two texts is not TOML. Other faults are only detected when the result is parsed as a
-/// plan.
+/// One of the two texts is not TOML. Other faults are detected later, when the result is parsed as
+/// a plan.
 pub fn merge_plans(base: (&str, &str), changes: (&str, &str)) -> Result<String, PlanErrors> {
     let mut merged = table(base)?;
     merge(&mut merged, table(changes)?, "");

@@ -1,8 +1,9 @@
-//! Changes of single fields of a plan, as on a command line: `phases.measure=10m`.
+//! Changes single fields of a plan. On a command line, such a change has the form
+//! `phases.measure=10m`.
 //!
 //! The text is edited in place where possible, so that comments are preserved and errors refer to
-//! the original lines. The same change is also applied to the parsed tables. If the edited text
-//! does not parse to these tables, the tables are printed as the new text.
+//! the original lines. The same change is also applied to the parsed tables of the plan. If the
+//! edited text does not parse to these tables, the tables are printed and become the new text.
 
 mod edit;
 
@@ -11,20 +12,21 @@ use toml::{Table, Value};
 use crate::display_text::one_line;
 use crate::error::{PlanError, PlanErrors};
 
-/// Change of a field: a new value, or the removal of the field.
+/// A change of a field: the field gets a new value or is removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     path: Vec<String>,
     value: Option<Value>,
 }
 
-/// Fields of `[target]` that remain when the kind of the target changes.
+/// Fields of `[target]` that are kept if the kind of the target changes.
 const TARGET_STAYS: [&str; 2] = ["name", "outage_max"];
 
 impl Change {
-    /// Parses `field=value` from a flag. An empty value removes the field. The value is parsed as
-    /// TOML (`4`, `true`, `["a", "b"]`). If this fails, the value is treated as text, so text needs
-    /// no quotes (`10m`, `8KiB`). The same applies to each entry of a list (`[4KiB, 8KiB]`).
+    /// Parses the argument of a flag, `field=value`. An empty value removes the field. The value is
+    /// parsed as TOML (`4`, `true`, `["a", "b"]`). If this fails, the value is treated as text, so
+    /// text needs no quotes (`10m`, `8KiB`). The same applies to each entry of a list (`[4KiB,
+    /// 8KiB]`).
     ///
     /// # Errors
     /// The text is not a valid change. The error states the reason in a sentence.
@@ -128,8 +130,7 @@ fn apply(table: &mut Table, change: &Change) -> Result<(), String> {
     let several = table.get("target").and_then(Value::as_array).is_some_and(|all| all.len() > 1);
     if several && above == ["target"] && crate::merge::TARGET_KINDS.contains(&last.as_str()) {
         return Err(format!(
-            "target.{last}: the plan has several targets, so this single value cannot replace \
-             them"
+            "target.{last}: the plan has several targets, so this single value cannot replace them"
         ));
     }
     within(table, above, &change.path, &mut |table| match &change.value {
@@ -139,8 +140,8 @@ fn apply(table: &mut Table, change: &Change) -> Result<(), String> {
 }
 
 /// Calls `act` for the table at a path, and creates the table if it is missing. If the path refers
-/// to a list of tables, such as streams or targets, a name in the path selects one table. Without a
-/// name, `act` is called for each table of the list.
+/// to a list of tables, such as streams or targets, a name in the path selects one table. If the
+/// path contains no name, `act` is called for each table of the list.
 fn within(
     table: &mut Table,
     path: &[String],
@@ -181,9 +182,10 @@ fn no_fields(part: &str, whole: &[String]) -> String {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "# A head.\nname = \"a\"\n\n[target]\npath = \"/a\" # where\n\n\
-        [[workload.matrix]]\nname = \"data\"\nsizes = \"4KiB\"\n\n\
-        [[workload.matrix]]\nname = \"log\"\nsizes = \"8KiB\"\n\n[phases]\nmeasure = \"1h\"\n";
+    const TEXT: &str = "# A head.\nname = \"a\"\n\n[target]\npath = \"/a\" # \
+                        where\n\n[[workload.matrix]]\nname = \"data\"\nsizes = \
+                        \"4KiB\"\n\n[[workload.matrix]]\nname = \"log\"\nsizes = \
+                        \"8KiB\"\n\n[phases]\nmeasure = \"1h\"\n";
 
     fn changed(changes: &[&str]) -> String {
         let changes: Vec<Change> = changes.iter().map(|c| Change::parse(c).unwrap()).collect();

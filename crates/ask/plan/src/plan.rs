@@ -1,4 +1,4 @@
-//! A plan, which consists of the text as given and the resolved plan.
+//! A plan. It consists of the text that the user wrote, and of the resolved plan.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::read::{Cx, Position};
 use crate::resolve::resolve;
 use crate::resolved::ResolvedPlan;
 
-/// Maximum size of a plan. A larger file is probably not a plan.
+/// Maximum size of a plan in bytes. A larger file is probably not a plan.
 const TEXT_MAX_BYTES: usize = 1 << 20;
 
 /// Valid plan.
@@ -30,8 +30,8 @@ impl Plan {
     /// Parses a plan. `source_name` identifies the plan in messages.
     ///
     /// # Errors
-    /// The plan is not valid. The error contains all faults. If the plan refers to a fio job, use
-    /// [`Self::parse_with`] instead.
+    /// The plan is not valid. The error lists all faults of the plan. If the plan refers to a fio
+    /// job, use [`Self::parse_with`] instead.
     pub fn parse(text: &str, source_name: &str) -> Result<Self, PlanErrors> {
         let no_text = |_: &str| Err("this plan was not read from a file".to_owned());
         Self::parse_with(text, source_name, &no_text, &no_job)
@@ -73,16 +73,17 @@ impl Plan {
     /// directory. `read_job` parses the job.
     ///
     /// # Errors
-    /// The file cannot be read, or the plan is not valid. In the second case, the error contains
-    /// all faults.
+    /// The file cannot be read, or the plan is not valid. If the plan is not valid, the error lists
+    /// all of its faults.
     pub fn load(path: &Path, read_job: &ReadJob<'_>) -> Result<Self, PlanErrors> {
         Self::load_changed(path, &[], read_job)
     }
 
-    /// Reads a plan as [`Self::load`] does, and applies changes to it.
+    /// Reads a plan as [`Self::load`] does, and applies changes to the plan.
     ///
     /// # Errors
-    /// The errors of [`Self::load`]; in addition, a change that treats a plain value as a table.
+    /// The errors of [`Self::load`]. It is also an error if a change treats a plain value as a
+    /// table.
     pub fn load_changed(
         path: &Path,
         changes: &[Change],
@@ -94,7 +95,8 @@ impl Plan {
             let error = PlanError::new("", &(0..0), String::new(), message, help);
             PlanErrors { source_name: name.clone(), errors: vec![error] }
         })?;
-        // If the text is not TOML, the parser of the plan reports the errors below.
+        // If the text is not TOML, changes cannot be applied. The parser of the plan then reports
+        // the errors.
         let text = if changes.is_empty() { text } else { overlay(&text, &name, changes)? };
         let beside = path.parent().unwrap_or(Path::new("")).to_owned();
         Self::parse_with(&text, &name, &|job| read_file(&beside.join(job)), read_job)
@@ -106,7 +108,7 @@ impl Plan {
         self.resolved.clone()
     }
 
-    /// Returns the text as given.
+    /// Returns the text that the user wrote.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -118,7 +120,7 @@ impl Plan {
         self.job.as_ref().map(|job| job.text.as_str())
     }
 
-    /// Parses a changed text of this plan, with the same job.
+    /// Parses a changed text of this plan. The changed plan refers to the same job.
     pub(crate) fn with_text(&self, text: &str) -> Result<Self, PlanErrors> {
         let job = || self.job.clone().unwrap_or_default();
         let none = || "this plan has no job".to_owned();
@@ -139,7 +141,7 @@ impl Plan {
     }
 }
 
-/// Reads a file. The error message is a complete sentence for the user.
+/// Reads a file. If this fails, the error message is a complete sentence for the user.
 fn read_file(path: &Path) -> Result<String, String> {
     let size = std::fs::metadata(path).map_err(|e| unreadable(path, &e))?.len();
     if size > TEXT_MAX_BYTES as u64 {
@@ -155,8 +157,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
     format!("{} cannot be read: {error}", path.display())
 }
 
-/// Parses the text of a plan and collects errors. If the text has syntax errors, the result
-/// contains only these.
+/// Parses the text of a plan and collects errors. If the text has syntax errors, only the syntax
+/// errors are reported.
 fn read(text: &str) -> Result<(Cx, Option<Root>), Vec<PlanError>> {
     if text.len() > TEXT_MAX_BYTES {
         let message = format!("has {} bytes, which is too large for a plan", text.len());
@@ -173,7 +175,7 @@ fn read(text: &str) -> Result<(Cx, Option<Root>), Vec<PlanError>> {
     Ok((cx, root))
 }
 
-/// Returns only the first error of each line, because one mistake can confuse the parser until the
+/// Returns only the first error of each line, because a mistake can cause further errors until the
 /// end of the line.
 fn syntax_errors(text: &str, mut errors: Vec<toml::de::Error>) -> Vec<PlanError> {
     let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
@@ -199,7 +201,7 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> PlanError {
     let error = PlanError::new(text, &span, String::new(), message, String::new());
     let value: String = error.line_text.chars().skip(error.column - 1).collect();
     let value = value.split(['#', ',', ']', '}']).next().unwrap_or("").trim();
-    // The usual mistake is a missing pair of quotes around a word or a value with a unit.
+    // The usual mistake is that the quotes around a word or around a value with a unit are missing.
     let is_bare = value.starts_with(|c: char| c.is_ascii_alphanumeric()) && !value.contains('"');
     let help = if is_bare && error.line_text.contains('=') {
         format!("put it in quotes: \"{value}\"")

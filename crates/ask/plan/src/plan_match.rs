@@ -7,7 +7,7 @@ use crate::knob::{Knob, VariedLoad};
 use crate::plan::Plan;
 use crate::resolved::{Matrix, MatrixAxes, ResolvedPlan, Workload};
 
-/// Maximum number of fields that a message lists.
+/// Maximum number of differing fields that a message lists.
 const NAMED_MAX: usize = 3;
 
 impl Plan {
@@ -16,8 +16,8 @@ impl Plan {
     /// it differs from the most similar candidate.
     ///
     /// There are several candidates because a run uses only one target and one point of a sweep.
-    /// `searched` contains the loads that a search with this plan tried. If the plan has `threads =
-    /// "auto"`, any number of threads is accepted.
+    /// `searched` contains the loads that a search with this plan tried. If the plan contains
+    /// `threads = "auto"`, any number of threads is accepted.
     #[must_use]
     pub fn differs_from(&self, resolved: &ResolvedPlan, searched: &[u64]) -> Option<String> {
         let run = fields(resolved);
@@ -26,7 +26,7 @@ impl Plan {
         if all.contains(resolved) {
             return None;
         }
-        // Report the difference to the most similar candidate.
+        // Reports the difference to the most similar candidate.
         let nearest = all.iter().map(differing).min_by_key(Vec::len)?;
         if nearest.is_empty() {
             return None;
@@ -38,7 +38,7 @@ impl Plan {
         Some(format!("{}{more}", nearest[..nearest.len().min(NAMED_MAX)].join(", ")))
     }
 
-    /// Returns all resolved plans that a run of this plan can use.
+    /// Returns all resolved plans that a run of this plan can have.
     fn candidates(&self, resolved: &ResolvedPlan, searched: &[u64]) -> Vec<ResolvedPlan> {
         let whole = self.resolve();
         let targets = if whole.targets.len() > 1 { whole.targets.len() } else { 0 };
@@ -81,7 +81,7 @@ impl Plan {
     /// # Errors
     /// The plan cannot run on that target.
     pub fn on_target(&self, target: Table) -> Result<Self, PlanErrors> {
-        // The text has been parsed before.
+        // The text was already parsed once without an error.
         let mut plan: Table = self.text().parse().unwrap_or_default();
         plan.insert("target".to_owned(), Value::Table(target));
         let text = plan.to_string();
@@ -89,9 +89,9 @@ impl Plan {
     }
 }
 
-/// Returns the point of a sweep with the values that the run used. If an axis does not contain the
-/// run's value, the first value of the axis is used. The function does not generate all points,
-/// because a plan of 1 MiB can have more points than fit into memory.
+/// Returns the point of a sweep that has the values of the run. If an axis does not contain the
+/// run's value, the point has the first value of the axis. The function does not generate all
+/// points, because a plan of 1 MiB can have more points than fit into memory.
 pub(crate) fn nearest_point(plan: &ResolvedPlan, run: &ResolvedPlan) -> Option<ResolvedPlan> {
     fn one<T: Clone + PartialEq>(given: &[T], run: Option<&T>) -> Vec<T> {
         let same = run.filter(|run| given.contains(run)).or(given.first());
@@ -114,7 +114,7 @@ fn fields(plan: &ResolvedPlan) -> Table {
     Table::try_from(plan).unwrap_or_default()
 }
 
-/// Returns the dotted names of the fields in which two tables differ.
+/// Returns the dotted names of the fields that differ between two tables.
 fn differing(a: &Table, b: &Table) -> Vec<String> {
     let mut names: Vec<&String> = a.keys().chain(b.keys()).collect();
     names.sort();
@@ -141,8 +141,8 @@ mod tests {
         Plan::parse(text, "given.toml").unwrap_or_else(|e| panic!("{e}"))
     }
 
-    const SWEEP: &str = "[target]\npath = \"/mnt/x\"\n[workload.matrix]\nsizes = [\"4KiB\", \"8KiB\"]\n\
-        reads = [100, 0]\nqueue_depth = 4\nfile_size = \"1GiB\"\n";
+    const SWEEP: &str = "[target]\npath = \"/mnt/x\"\n[workload.matrix]\nsizes = [\"4KiB\", \
+                         \"8KiB\"]\nreads = [100, 0]\nqueue_depth = 4\nfile_size = \"1GiB\"\n";
 
     #[test]
     fn accepts_runs_points_and_steps_of_the_plan_only() {
@@ -177,8 +177,8 @@ mod tests {
 
     #[test]
     fn accepts_one_of_several_targets_only() {
-        let text = "[[target]]\nname = \"a\"\npath = \"/mnt/a\"\n[[target]]\nname = \"b\"\npath = \"/mnt/b\"\n\
-            [workload.mailbox]\nmailboxes = 100\nmailbox_size = \"16MiB\"\n";
+        let text = "[[target]]\nname = \"a\"\npath = \"/mnt/a\"\n[[target]]\nname = \"b\"\npath = \
+                    \"/mnt/b\"\n[workload.mailbox]\nmailboxes = 100\nmailbox_size = \"16MiB\"\n";
         let plan = plan(text);
         let second = plan.resolve().for_target(1).unwrap();
         assert_eq!(plan.differs_from(&second, &[]), None);
@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn accepts_any_threads_of_a_search() {
-        let text = "[requirement]\n[target]\npath = \"/mnt/x\"\n[workload.mailbox]\nmailboxes = 100\n\
-            mailbox_size = \"16MiB\"\nthreads = \"auto\"\n";
+        let text = "[requirement]\n[target]\npath = \"/mnt/x\"\n[workload.mailbox]\nmailboxes = \
+                    100\nmailbox_size = \"16MiB\"\nthreads = \"auto\"\n";
         let automatic = plan(text);
         let run = Knob::Threads.with_load(&automatic.resolve(), 24);
         assert_eq!(automatic.differs_from(&run, &[]), None);

@@ -1,8 +1,8 @@
-//! Plan of the quickstart. Its size is adapted to this machine.
+//! The plan of the quickstart. The amount of data is adapted to this machine.
 //!
 //! The data size is 2 GiB, 5 % of the free space, or the amount written in ten seconds, whichever
-//! is smallest. There is one mailbox for each 10 MiB, with 0.2 IOPS per mailbox, so that the
-//! requirement scales with the data.
+//! is smallest. There is one mailbox for each 10 MiB of data, and each mailbox requires 0.2 IOPS.
+//! The requirement is therefore proportional to the size of the data.
 
 use thiserror::Error;
 
@@ -11,14 +11,14 @@ use crate::plan::Plan;
 use crate::resolved::{default_cache_bytes, least_cache_bytes};
 use crate::units::SizeBytes;
 
-/// Properties of this machine that determine the size of the plan.
+/// Properties of this machine that determine the amount of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuickstartFacts {
     /// Free space of the file system, in bytes.
     pub free_bytes: u64,
     /// Amount of data that the file system could write in ten seconds, in bytes.
     pub write_bytes_in_ten_seconds: u64,
-    /// Directory for the data.
+    /// Directory in which the data is created.
     pub directory: String,
 }
 
@@ -27,8 +27,8 @@ pub struct QuickstartFacts {
 pub enum QuickstartError {
     /// The free space is too small for even one mailbox.
     #[error(
-        "the test may use 5 % of the free {free}, which is {data}, but one mailbox requires 10 \
-         MiB; free some space or use another directory"
+        "the test may use 5 % of the free {free}, which is {data}, but one mailbox requires 10 MiB; \
+         free some space or use another directory"
     )]
     TooSmall {
         /// Data size.
@@ -42,7 +42,7 @@ pub enum QuickstartError {
          directory"
     )]
     TooSlow {
-        /// Bytes written in ten seconds.
+        /// Amount of data that could be written in ten seconds, in bytes.
         written: String,
     },
     /// The name of the directory cannot be used in a plan.
@@ -52,18 +52,18 @@ pub enum QuickstartError {
 
 const DATA_MAX: u64 = 2 << 30;
 const MAILBOX_BYTES: u64 = 10 << 20;
-/// Divisor of the free space. The data may use 1/20 of the free space.
+/// The data may use the free space divided by this number: 1/20 of the free space.
 const FREE_DIVISOR: u64 = 20;
 const DATABASES: u32 = 2;
 const THREADS: u32 = 4;
 
-/// Returns the plan of a quickstart. All phases together take about a minute. Plimsoll creates,
-/// copies and checks the data in at most ten seconds each. The warm-up takes at most 8 s, and the
-/// measured phase 30 s.
+/// Returns the plan of a quickstart. All phases together take about a minute. The creation, the
+/// copying and the check of the data take at most ten seconds each. The warm-up takes at most 8 s,
+/// and the measured phase 30 s.
 ///
 /// # Errors
-/// The machine has too little space or is too slow for one mailbox, or the name of the directory
-/// cannot be used in a plan.
+/// The machine has too little space for one mailbox, the machine is too slow for one mailbox, or
+/// the name of the directory cannot be used in a plan.
 pub fn quickstart(facts: &QuickstartFacts) -> Result<Plan, QuickstartError> {
     let (allowed, written) = (facts.free_bytes / FREE_DIVISOR, facts.write_bytes_in_ten_seconds);
     if allowed < MAILBOX_BYTES {
@@ -76,41 +76,20 @@ pub fn quickstart(facts: &QuickstartFacts) -> Result<Plan, QuickstartError> {
     let mailboxes = DATA_MAX.min(allowed).min(written) / MAILBOX_BYTES;
     let data = mailboxes * MAILBOX_BYTES;
     let databases = DATABASES.min(u32::try_from(mailboxes).unwrap_or(DATABASES));
-    // Cache and checkpoint depth scale with the data. Most operations are then disk I/O, and the
-    // warm-up ends within a few seconds.
+    // The cache size and the checkpoint depth are proportional to the size of the data. Most
+    // operations therefore cause disk I/O, and the warm-up ends within a few seconds.
     let least = least_cache_bytes(THREADS, databases, 256 << 10);
     let most = default_cache_bytes(THREADS, databases, 256 << 10);
     let cache = (data / 16).clamp(least, most) >> 15 << 15;
     let depth = (data / 64).clamp(1 << 20, 20 << 20) >> 20 << 20;
     let text = format!(
-        "# Made by `plimsoll quickstart` for this machine: a demonstration.\n\
-         version = 1\n\
-         name = \"quickstart\"\n\
-         description = \"The mailbox test, small, in about a minute\"\n\
-         demonstration = true\n\
-         \n\
-         [requirement]\n\
-         latency_max_of = \"5s\"\n\
-         \n\
-         [target]\n\
-         path = {directory}\n\
-         \n\
-         [workload.mailbox]\n\
-         mailboxes = {mailboxes}\n\
-         iops_per_mailbox = 0.2\n\
-         mailbox_size = \"10MiB\"\n\
-         databases = {databases}\n\
-         threads = {THREADS}\n\
-         cache = \"{cache}\"\n\
-         checkpoint_depth = \"{depth}\"\n\
-         \n\
-         [phases]\n\
-         cache = \"cold\"\n\
-         warm_up = \"8s\"\n\
-         measure = \"30s\"\n\
-         \n\
-         [evidence]\n\
-         min_measure = \"30s\"\n",
+        "# Made by `plimsoll quickstart` for this machine: a demonstration.\nversion = 1\nname = \
+         \"quickstart\"\ndescription = \"The mailbox test, small, in about a \
+         minute\"\ndemonstration = true\n\n[requirement]\nlatency_max_of = \"5s\"\n\n[target]\npath \
+         = {directory}\n\n[workload.mailbox]\nmailboxes = {mailboxes}\niops_per_mailbox = \
+         0.2\nmailbox_size = \"10MiB\"\ndatabases = {databases}\nthreads = {THREADS}\ncache = \
+         \"{cache}\"\ncheckpoint_depth = \"{depth}\"\n\n[phases]\ncache = \"cold\"\nwarm_up = \
+         \"8s\"\nmeasure = \"30s\"\n\n[evidence]\nmin_measure = \"30s\"\n",
         directory = toml::Value::String(facts.directory.clone()),
         cache = SizeBytes(cache),
         depth = SizeBytes(depth),

@@ -1,4 +1,4 @@
-//! The sections of a plan, with the values as the file states them.
+//! The sections of a plan. They contain the values in the form in which the file states them.
 
 mod durability;
 mod event;
@@ -30,15 +30,15 @@ pub(crate) use window::{OrShare, WindowFields, WindowRaw};
 
 use crate::read::section::{FieldDoc, Section};
 
-/// Returns the full name of the section that contains this field, if only one section has a field
-/// of this name. The name of the top level is empty.
+/// If exactly one section has a field of this name, returns the full name of this section. The name
+/// of the top level is empty.
 pub(crate) fn section_of(field: &str) -> Option<&'static str> {
     let has = |s: &&SectionDoc| s.fields.iter().any(|f| f.name == field);
     let mut found = SECTIONS.iter().filter(has).map(|s| s.name);
     found.next().filter(|_| found.next().is_none())
 }
 
-/// Description of a section in the reference.
+/// Description of a section, for the reference of plan fields.
 pub(crate) struct SectionDoc {
     /// Full name of the section. It is empty for the top level.
     pub(crate) name: &'static str,
@@ -52,7 +52,7 @@ const fn documented<S: Section>(name: &'static str) -> SectionDoc {
     SectionDoc { name, doc: S::DOC, fields: S::FIELDS }
 }
 
-/// All sections, in the order of the reference.
+/// All sections, in the order in which the reference lists them.
 pub(crate) const SECTIONS: &[SectionDoc] = &[
     documented::<Root>(""),
     documented::<RequirementFields>("requirement"),

@@ -1,7 +1,8 @@
-//! Reads the text of a plan. The result contains each value with its position, and all errors.
+//! Reads the text of a plan. The result contains the values with their positions, and all errors.
 //!
-//! Each section is declared once as a table of fields (`section!`). From this table come the
-//! reader, the defaults, the names for "did you mean", and the reference in `docs/plan.md`.
+//! Each section is declared once as a table of fields (`section!`). This table determines the
+//! reader, the defaults, the names that "did you mean" suggests, and the reference in
+//! `docs/plan.md`.
 
 pub(crate) mod list;
 pub(crate) mod section;
@@ -13,7 +14,7 @@ use std::ops::Range;
 
 use crate::error::{ERRORS_MAX, PlanError};
 
-/// Position in the plan, as a field name and a range of the text.
+/// Position in the plan. It consists of the name of a field and a range of the text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Position {
     /// Full name of the field.
@@ -30,19 +31,19 @@ impl Position {
         Self { field: format!("{}{dot}{name}", self.field), span }
     }
 
-    /// Returns the position of a field that the plan does not contain. It consists of the field's
-    /// name and the range of the section.
+    /// Returns the position of a field that the plan does not contain. The position consists of the
+    /// field's name and the text range of the section.
     pub(crate) fn unwritten(&self, name: &str) -> Self {
         self.field(name, self.span.clone())
     }
 }
 
-/// Value with its position.
+/// A value and its position in the plan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Located<T> {
     /// The value.
     pub(crate) value: T,
-    /// Position in the plan.
+    /// Position of the value in the plan.
     pub(crate) at: Position,
     /// False if the value is a default.
     pub(crate) written: bool,
@@ -52,13 +53,13 @@ pub(crate) struct Located<T> {
 #[derive(Debug, Default)]
 pub(crate) struct Cx {
     problems: Vec<(Position, String, String)>,
-    /// Known fields that the author probably meant when writing an unknown name.
+    /// Known fields for which the author probably wrote an unknown name by mistake.
     meant: Vec<String>,
 }
 
 impl Cx {
     /// Records an error, unless the field already has an error. The first error of a field usually
-    /// causes the later ones.
+    /// causes the later errors.
     pub(crate) fn fail(
         &mut self,
         at: &Position,
@@ -70,14 +71,15 @@ impl Cx {
         }
     }
 
-    /// Records that a field is missing, unless the field is present but unreadable or misspelt.
+    /// Records that a field is missing. Records nothing if the field is present but cannot be read,
+    /// or if its name is misspelt.
     pub(crate) fn missing(&mut self, at: &Position, message: &str, help: impl Into<String>) {
         if self.is_clean(&at.field) && !self.meant.contains(&at.field) {
             self.fail(at, message, help);
         }
     }
 
-    /// Records that the author probably meant this field when writing an unknown name.
+    /// Stores the field that the author probably meant when writing an unknown name.
     pub(crate) fn meant(&mut self, field: String) {
         self.meant.push(field);
     }
@@ -91,7 +93,7 @@ impl Cx {
         })
     }
 
-    /// Returns true if there are no errors.
+    /// Returns true if no errors were recorded.
     pub(crate) fn is_empty(&self) -> bool {
         self.problems.is_empty()
     }

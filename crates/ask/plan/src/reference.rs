@@ -1,6 +1,6 @@
-//! Generates the reference of all plan fields from the tables that the plan reader uses, so the
-//! reference always matches the reader. `docs/plan.md` contains this text, and the options of a fio
-//! job.
+//! Generates the reference of all plan fields. The text is generated from the tables that the plan
+//! reader uses, so it always matches the reader. `docs/plan.md` contains this text and the options
+//! of a fio job.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ read_latency_p99 = \"10ms\"
 [target]
 path = \"/mnt/db\"
 
-[workload.matrix]                 # 8 KiB, 70 % reads, random, 16 clients with 2 operations each
+[workload.matrix]                 # random 8 KiB I/Os, 70 % reads; 16 clients with 2 I/Os in flight each
 sizes = \"8KiB\"
 reads = 70
 clients = 16
@@ -105,9 +105,9 @@ Values:
 - **Shares**: `0.7` or `\"70%\"`. **Percentages**: `70` or `\"70%\"`. **Booleans**: `true` or `false`.
 
 A field without a default is optional, and has no value unless the plan sets it. The mail store is
-modelled on the database of Jetstress. The source of a default is in italics, for example the
-configuration of Jetstress 2013. *Unconfirmed* means that we chose the default, because no source
-states it.
+modelled on the database of Jetstress. The text in italics after a field states the source of its
+default, for example the configuration of Jetstress 2013. *Unconfirmed* means that we chose the
+default, because no source states it.
 ";
 
 const LATENCY: &str = "\
@@ -159,7 +159,7 @@ pub fn field_reference(name: &str) -> Option<FieldReference> {
     Some(FieldReference { meaning: field.doc.trim(), value, default: default.replace('"', "") })
 }
 
-// Writing to a string cannot fail, so results are ignored below.
+// Writing to a string cannot fail, so the results of writing are ignored.
 
 fn write_section(section: &SectionDoc, text: &mut String) {
     let title = match section.name {
@@ -188,7 +188,7 @@ fn write_section(section: &SectionDoc, text: &mut String) {
     }
 }
 
-/// Writes a list item in lines of at most 100 columns.
+/// Writes a list item, wrapped to lines of at most 100 columns.
 fn write_wrapped(item: &str, text: &mut String) {
     let mut column = 0;
     for word in item.split(' ') {
@@ -214,7 +214,8 @@ fn has_own_section(section: &SectionDoc, field: &FieldDoc) -> bool {
     has_heading && (field.kind)().starts_with("table")
 }
 
-/// Returns the kind of value in the terms that the section "Values" of the reference explains.
+/// Returns the kind of the value. It uses the terms that the section "Values" of the reference
+/// explains.
 fn short_kind(kind: &str) -> String {
     kind.replace(" (`0.7` or `\"70%\"`)", "")
         .replace(" (`75` or `\"75%\"`)", "")
@@ -280,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Returns a plan in which a field of `section` can be set.
+    /// Returns a plan in which `field` of `section` can be set.
     fn base(section: &str, field: &str) -> (String, &'static str) {
         let target = match (section, field) {
             ("target", "connections" | "uid" | "gid") => "nfs = \"nfs://host/export\"",
@@ -305,8 +306,9 @@ mod tests {
         let matrix = format!("[workload.matrix]\nname = \"m\"\n{context}");
         let head = "claims = [\"media-read\"]\nlatency_avg = \"1s\"\nlatency_max = \"2s\"";
         let mailbox = "[workload.mailbox]\nmailboxes = 100\nmailbox_size = \"100MiB\"\n";
-        let trace = "[workload.trace]\nfile = \"t\"\nsha256 = \"0\"\noperations = 9\nspan = \"20m\"\n\
-                     reads = 50\nsize_mix = [{ size = \"4KiB\", share = 100 }]\nfile_size = \"1GiB\"\n";
+        let trace = "[workload.trace]\nfile = \"t\"\nsha256 = \"0\"\noperations = 9\nspan = \
+                     \"20m\"\nreads = 50\nsize_mix = [{ size = \"4KiB\", share = 100 }]\nfile_size \
+                     = \"1GiB\"\n";
         let (workload, requirement) = if section.starts_with("workload.mailbox") {
             (mailbox, "db_read_latency_max = \"1s\"")
         } else if section == "workload.trace" {
@@ -333,8 +335,8 @@ mod tests {
         } else if section != "observe.metrics" {
             ""
         } else {
-            "[observe.metrics]\nurl = \"http://host/metrics\"\n\
-                       names = { \"data_reduction\" = \"reduction\" }\n"
+            "[observe.metrics]\nurl = \"http://host/metrics\"\nnames = { \"data_reduction\" = \
+             \"reduction\" }\n"
         };
         let text = format!(
             "name = \"p\"\n[requirement]\n{requirement}\n[target]\n{target}\n{workload}{metrics}"

@@ -1,5 +1,5 @@
-//! Resolves a plan that was read. It computes defaults that depend on other fields, and rejects
-//! contradictory fields. Each error is recorded at its field.
+//! Resolves a plan that was read. Resolving computes the defaults that depend on other fields, and
+//! rejects fields that contradict each other. Each error is recorded at its field.
 
 mod durability;
 mod event;
@@ -20,8 +20,8 @@ use crate::raw::Root;
 use crate::read::{Cx, Position};
 use crate::resolved::{RESOLVED_VERSION, ResolvedPlan, Workload};
 
-/// Maximum length of the name of a plan or stream. Names of directories and files contain this
-/// name, a time and other parts. File systems allow 255 bytes for all of it.
+/// Maximum length of the name of a plan or stream. Names of directories and files consist of this
+/// name, a time and other parts. File systems allow 255 bytes for a whole name.
 const NAME_BYTES_MAX: usize = 200;
 
 /// Rejects a name that is too long to be part of a file name.
@@ -95,12 +95,12 @@ pub(crate) fn resolve(
     })
 }
 
-/// A workload, and the phase lengths that an imported job determines.
+/// A workload, and the phase lengths that its imported job states.
 pub(crate) struct ResolvedWorkload {
     pub(crate) workload: Workload,
     /// Measuring time that an imported job states.
     pub(crate) measure_ns: Option<u64>,
-    /// Length of a steady-state round, if the imported job ends at steady state.
+    /// Length of a steady-state round, if the imported job ends when its rate is steady.
     pub(crate) round_ns: Option<u64>,
     /// Warm-up time that an imported job states.
     pub(crate) warm_up_ns: Option<u64>,
@@ -141,7 +141,7 @@ fn check_version(root: &Root, cx: &mut Cx) {
     }
 }
 
-/// Returns the workload of the plan. A plan has exactly one workload.
+/// Returns the workload of the plan. A plan must have exactly one workload.
 fn workload<'r>(root: &'r Root, cx: &mut Cx) -> Option<Source<'r>> {
     let Some(given) = &root.workload else {
         let help = "add [workload.mailbox], [workload.matrix], [workload.fio] or [workload.trace]";

@@ -1,11 +1,11 @@
-//! Resolved plan. It contains every default. All quantities are plain integers, with the unit in
-//! the field name.
+//! The resolved plan. It contains all defaults. All quantities are plain integers, and the field
+//! names contain their units.
 //!
 //! The engine, the model, the judge and the report use the resolved plan. The bundle contains it as
 //! `resolved.toml` with its SHA-256. All later versions of Plimsoll must be able to read this file.
-//! Therefore no field is ever renamed, and a new field has a serde default that preserves the
-//! meaning of older files. [`RESOLVED_VERSION`] increases if an older version would misread a new
-//! file.
+//! Therefore fields are never renamed, and a new field has a serde default that preserves the
+//! meaning of older files. [`RESOLVED_VERSION`] increases if an older version of Plimsoll would
+//! misread a new file.
 
 mod durability;
 mod event;
@@ -52,10 +52,10 @@ pub use words::{
     OnLostHost, Pace, SyncKind, SyncMethod,
 };
 
-/// Version of the resolved plan's format that this build writes.
+/// Format version of the resolved plan that this build writes.
 pub const RESOLVED_VERSION: u32 = 1;
 
-/// Plan with every default filled in.
+/// A plan with every default filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResolvedPlan {
     /// Version of the format ([`RESOLVED_VERSION`]).
@@ -64,53 +64,57 @@ pub struct ResolvedPlan {
     pub name: String,
     /// Purpose of the plan, in one or two sentences. It may be empty.
     pub description: String,
-    /// Owner of the plan. The field is omitted if it is not set, so that older hashes stay valid.
+    /// Owner of the plan. The field is omitted if it is not set, so that the hashes of older plans
+    /// stay valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// Seed of all random choices.
+    /// Seed for all random choices of a run.
     pub seed: u64,
     /// True for a short run that demonstrates the tool. Such a run cannot characterise the storage.
     pub demonstration: bool,
-    /// Way in which the settings were chosen, such as `best practice`.
+    /// States how the settings of the system were chosen, such as `best practice`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub practice: Option<String>,
-    /// Claims that the results should support.
+    /// List of the claims that the results should support.
     pub claims: Vec<Claim>,
-    /// True if the plan states neither a claim nor a requirement. The claims then follow from the
-    /// plan's operations. If the evidence does not support such a claim, the report states this,
-    /// but the verdict does not become INCONCLUSIVE.
+    /// True if the plan states neither a claim nor a requirement. The claims are then derived from
+    /// the plan's operations. If the evidence does not support such a claim, the report states
+    /// this, but the verdict does not become INCONCLUSIVE.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claims_assumed: bool,
-    /// Conditions whose effect a comparison determines. The field is omitted if it is empty, so
-    /// that older hashes stay valid.
+    /// Conditions that differ intentionally between the sides of a comparison. The field is omitted
+    /// if it is empty, so that the hashes of older plans stay valid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compare_factors: Vec<String>,
-    /// Requirement of the application. Without a requirement, the verdict is never PASS.
+    /// Requirement of the application. If a plan has no requirement, the verdict is never PASS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requirement: Option<Requirement>,
-    /// Systems under test: one system, or several systems with names in a comparison.
+    /// Systems under test. There is one system, or there are several systems with names in a
+    /// comparison.
     pub targets: Vec<Target>,
     /// Operations that the run issues.
     pub workload: Workload,
-    /// Events in the measured phase. The field is omitted if it is empty, so that older hashes stay
-    /// valid.
+    /// Events in the measured phase. The field is omitted if it is empty, so that the hashes of
+    /// older plans stay valid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
-    /// Durability test after the load. The field is omitted if the plan has no test, so that older
-    /// hashes stay valid.
+    /// Durability test after the load. The field is omitted if the plan has no durability test, so
+    /// that the hashes of older plans stay valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<DurabilityPhase>,
     /// Phases and their lengths.
     pub phases: Phases,
-    /// Minimum length and time resolution of the measurement.
+    /// Minimum length of the measurement, and its time resolution.
     pub evidence: EvidenceNeeds,
-    /// Properties of the storage system that the plan declares, and the system's metrics endpoints.
+    /// Properties of the storage system that the plan states, and the metrics endpoints of the
+    /// system.
     pub observe: Observe,
     /// Number of runs, and whether they reuse data.
     pub repeat: Repeat,
     /// I/O engine.
     pub engine: EngineChoice,
-    /// Agents of a fleet that run the plan; `None` if the command line selects them.
+    /// Selects the agents of a fleet that run the plan; `None` if the command line selects the
+    /// agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<Placement>,
 }
@@ -121,12 +125,14 @@ pub struct ResolvedPlan {
 pub enum Workload {
     /// Mail store.
     Mailbox(Mailbox),
-    /// Streams of reads, writes and metadata operations, including those of an imported fio job.
+    /// Streams of reads, writes and metadata operations. Streams of an imported fio job are
+    /// included.
     Matrix(Matrix),
 }
 
 impl Workload {
-    /// Returns `mailbox`, `matrix`, `fio` for an imported job, or `trace` for a replay.
+    /// Returns the word for the workload: `mailbox` for a mail store, `matrix` for streams, `fio`
+    /// for an imported job, or `trace` for a replay.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -171,9 +177,9 @@ impl ResolvedPlan {
     }
 
     /// Returns the plan with the events for one host of a fleet. `host` is an agent, or `None` for
-    /// the host of `plimsoll run`. The plan contains this host's events completely. It contains the
-    /// events of other hosts without commands and prompts, because streams may start at their
-    /// times.
+    /// the host on which `plimsoll run` was started. The plan contains the complete events of this
+    /// host. It also contains the events of other hosts, because streams may start at their times,
+    /// but without commands and prompts.
     #[must_use]
     pub fn with_events_on(&self, host: Option<&str>) -> Self {
         let of_host = |event: &Event| match event.host.as_deref() == host {

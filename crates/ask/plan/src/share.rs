@@ -1,10 +1,10 @@
-//! Divides a plan among the hosts of a fleet. The share of a host contains a part of the target's
-//! directories or exports, a part of the load, and a part of the requirement.
+//! Divides a plan among the hosts of a fleet. The share of a host consists of a part of the
+//! target's directories or exports, a part of the load, and a part of the requirement.
 //!
 //! Host `i` of `n` uses the directories or exports `i`, `i + n` and so on. Databases and clients
-//! are assigned to these in turn. Each database or client thereby uses the same directory or export
-//! as on a single host. This requires that every number is a multiple of `n`; other numbers are
-//! rejected.
+//! are assigned to these directories or exports in turn. Each database or client thereby uses the
+//! same directory or export as in a run on a single host. This is possible only if every number is
+//! a multiple of `n`; other numbers are rejected.
 
 use toml::{Table, Value};
 
@@ -14,7 +14,7 @@ use crate::resolved::{
 };
 use crate::units::{BytesPerS, SizeBytes};
 
-/// Identifies a host's share.
+/// Identifies the share of a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     /// Index of the host, from 0.
@@ -77,7 +77,7 @@ impl Share {
         Ok(())
     }
 
-    /// Returns every `of`-th directory or export, starting with the index `at`.
+    /// Returns every `of`-th directory or export. The first has the index `at`.
     fn deal(self, places: &[String], what: &str) -> Result<Value, String> {
         self.even(places.len() as u64, what)?;
         let own = places.iter().skip(self.at).step_by(self.of);
@@ -92,15 +92,14 @@ impl Share {
         };
         if table.contains_key("bias") {
             return Err(
-                "`bias` sets different weights for databases, so the hosts cannot have equal \
-                 shares"
+                "`bias` sets different weights for databases, so the hosts cannot have equal shares"
                     .to_owned(),
             );
         }
         if store.threads_auto {
             return Err(
-                "threads = \"auto\" is only possible if each host runs the whole plan: set \
-             the number of threads"
+                "threads = \"auto\" is only possible if each host runs the whole plan: set the \
+                 number of threads"
                     .to_owned(),
             );
         }
@@ -122,8 +121,8 @@ impl Share {
         let tables = tables(workload.get_mut("matrix"));
         if tables.len() != matrix.streams.len() {
             return Err(
-                "only a mail store or a [workload.matrix] can be divided among hosts, not a job \
-                 or a trace"
+                "only a mail store or a [workload.matrix] can be divided among hosts, not a job or \
+                 a trace"
                     .to_owned(),
             );
         }
@@ -200,7 +199,7 @@ impl Share {
     }
 }
 
-/// Returns the table, or all tables if the value is a list.
+/// Returns the table. If the value is a list, returns all tables in the list.
 fn tables(value: Option<&mut Value>) -> Vec<&mut Table> {
     match value {
         Some(Value::Table(one)) => vec![one],

@@ -1,4 +1,4 @@
-//! Plan of a sweep from command-line flags, without a plan file.
+//! Creates the plan of a sweep from command-line flags, without a plan file.
 
 use std::fmt::Write as _;
 
@@ -6,42 +6,43 @@ use crate::error::PlanErrors;
 use crate::plan::Plan;
 use crate::units::{DurationNs, SizeBytes};
 
-/// Flags of a sweep.
+/// Command-line flags of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepRequest {
     /// Name of the plan.
     pub name: String,
-    /// Command that the flags belong to.
+    /// Command to which the flags belong.
     pub made_by: &'static str,
-    /// A directory, a device (`/dev/…`), `model:NAME`, `null`, or NFS exports (`nfs://…`). Each of
-    /// several exports is a share.
+    /// A directory, a device (`/dev/…`), `model:NAME`, `null`, or NFS exports (`nfs://…`). If there
+    /// are several exports, each export is a share.
     pub targets: Vec<String>,
     /// Transfer sizes.
     pub sizes: Vec<SizeBytes>,
-    /// Percentages of reads.
+    /// Percentages of reads among reads and writes.
     pub read_percents: Vec<f64>,
     /// Names of access patterns, such as `random`.
     pub patterns: Vec<String>,
     /// Number of operations that each client keeps in flight.
     pub queue_depths: Vec<u32>,
-    /// Percentage of metadata operations.
+    /// Percentage of metadata operations among all operations.
     pub metadata_percent: f64,
-    /// Number of clients, or `None` for one client per share.
+    /// Number of clients, or `None` for one client for each share.
     pub clients: Option<u32>,
     /// Number of files in each share.
     pub files: u32,
-    /// File size. `None` means files of 1 GiB, or the whole device.
+    /// File size. `None` means files of 1 GiB or, if the target is a device, the whole device.
     pub file_size: Option<SizeBytes>,
-    /// Measuring time of each point. With `None`, each point is measured until its rate is steady.
+    /// Measuring time of each point. If it is `None`, each point is measured until its rate is
+    /// steady.
     pub measure: Option<DurationNs>,
     /// True if each point is measured for only five seconds. This is too short for steady results.
     pub quick: bool,
 }
 
 impl Default for SweepRequest {
-    /// Settings of the usual sizing table. It has transfer sizes from 4 KiB to 128 KiB, five
-    /// percentages of reads, and random and sequential access. Each client keeps 4 operations in
-    /// flight, and each point is measured for ten minutes.
+    /// Settings that produce the usual sizing table. They are transfer sizes from 4 KiB to 128 KiB,
+    /// five percentages of reads, and random and sequential access. Each client keeps 4 operations
+    /// in flight, and each point is measured for ten minutes.
     fn default() -> Self {
         Self {
             name: "sweep".to_owned(),
@@ -66,7 +67,7 @@ const QUICK: DurationNs = DurationNs::s(5);
 /// Returns the plan of the sweep.
 ///
 /// # Errors
-/// The resulting plan is not valid. The error contains all faults.
+/// The resulting plan is not valid. The error lists all faults of the plan.
 pub fn sweep_plan(request: &SweepRequest) -> Result<Plan, PlanErrors> {
     Plan::parse(&text(request), &request.name)
 }
@@ -79,8 +80,8 @@ fn list<T>(values: &[T], show: impl Fn(&T) -> String) -> String {
     format!("[{}]", values.iter().map(show).collect::<Vec<_>>().join(", "))
 }
 
-/// Returns true if a target given on the command line is a device. Paths in `/dev/shm` are
-/// directories.
+/// Returns true if a target from the command line is a device. A path in `/dev/shm` is not a device
+/// but a directory.
 #[must_use]
 pub fn is_device_path(place: &str) -> bool {
     place.starts_with("/dev/") && place != "/dev/shm" && !place.starts_with("/dev/shm/")
@@ -99,7 +100,8 @@ pub(crate) fn target(targets: &[String]) -> String {
     }
 }
 
-// The functions below ignore the results of writing to a string, because this cannot fail.
+// The functions below ignore the results of writing to a string, because writing to a string cannot
+// fail.
 fn text(request: &SweepRequest) -> String {
     let mut text = format!("# Made by `{}` from its flags.\nversion = 1\n", request.made_by);
     let _ = writeln!(text, "name = {}\ndemonstration = {}", quoted(&request.name), request.quick);
@@ -125,7 +127,8 @@ fn text(request: &SweepRequest) -> String {
         None => text.push_str("measure = \"until-steady\"\n"),
         Some(length) => {
             let _ = writeln!(text, "measure = \"{length}\"");
-            // If the user requests a measuring time, it is also the required minimum.
+            // If the user requests a measuring time, this time is also the required minimum length
+            // of the measured phase.
             let least = length.min(DurationNs::s(600));
             let _ = writeln!(text, "\n[evidence]\nmin_measure = \"{least}\"");
         }

@@ -1,4 +1,4 @@
-//! Plan of a trace replay from command-line flags, without a plan file.
+//! Creates the plan of a trace replay from command-line flags, without a plan file.
 
 use std::fmt::Write as _;
 
@@ -13,16 +13,16 @@ use crate::units::{DurationNs, SizeBytes};
 pub struct TraceRequest {
     /// Name of the plan.
     pub name: String,
-    /// Command that the flags belong to.
+    /// Command to which the flags belong.
     pub made_by: &'static str,
-    /// A directory, a device (`/dev/…`), an NFS export (`nfs://…`), `model:NAME` or `null`. With
-    /// `None`, the plan contains a placeholder.
+    /// A directory, a device (`/dev/…`), an NFS export (`nfs://…`), `model:NAME` or `null`. If it
+    /// is `None`, the plan contains a placeholder for the target.
     pub target: Option<String>,
     /// Description of the trace, which the plan contains as a comment.
     pub description: String,
-    /// Path of the trace.
+    /// Path of the trace file.
     pub file: String,
-    /// SHA-256 of the trace.
+    /// SHA-256 of the trace file.
     pub sha256: String,
     /// Number of reads and writes in the trace.
     pub operations: u64,
@@ -30,7 +30,7 @@ pub struct TraceRequest {
     pub reads: u64,
     /// Time from the first operation of the trace to the last.
     pub span: DurationNs,
-    /// Transfer sizes, each with the number of operations of this size.
+    /// Transfer sizes. Each entry also contains the number of operations that have this size.
     pub sizes: Vec<(SizeBytes, u64)>,
     /// Alignment of the offsets and sizes in the trace.
     pub align: SizeBytes,
@@ -38,26 +38,27 @@ pub struct TraceRequest {
     pub file_size: Option<SizeBytes>,
     /// Replay speed: `recorded`, `2x` or `as-fast`.
     pub pace: Option<String>,
-    /// Mapping of the trace's offsets to the target.
+    /// Method by which the trace's offsets are mapped to the target.
     pub map: Option<TraceMap>,
     /// Maximum number of operations in flight.
     pub depth: Option<u32>,
-    /// Length of the part that is replayed. For an as-fast replay, this is a time limit.
+    /// Length of the part of the trace that is replayed. At the replay speed `as-fast`, this is a
+    /// time limit.
     pub measure: Option<DurationNs>,
 }
 
-/// If the trace is shorter than this, the plan uses shorter intervals for the time series.
+/// If the trace is shorter than this time, the plan uses shorter intervals for the time series.
 const SHORT: DurationNs = DurationNs::s(60);
 
 /// Returns the plan that replays the trace.
 ///
 /// # Errors
-/// The resulting plan is not valid. The error contains all faults.
+/// The resulting plan is not valid. The error lists all faults of the plan.
 pub fn trace_plan(request: &TraceRequest) -> Result<Plan, PlanErrors> {
     Plan::parse(&trace_text(request), &request.name)
 }
 
-// Writing to a string cannot fail, so the results are ignored below.
+// Writing to a string cannot fail, so the results of writing are ignored.
 /// Returns the text of the plan that replays the trace.
 #[must_use]
 pub fn trace_text(request: &TraceRequest) -> String {

@@ -1,9 +1,9 @@
 //! Quantities in a plan: sizes, durations, rates and shares.
 //!
 //! Parsing is strict: a text consists of a number, at most one space, and a unit. The case of the
-//! unit matters. The result must be a whole number of base units and fit into 63 bits, which is the
-//! limit of TOML integers and file offsets. Formatting returns the shortest text that parses to the
-//! same value.
+//! unit matters. The result must be a whole number of base units, and it must fit into 63 bits,
+//! which is the limit of TOML integers and file offsets. Formatting returns the shortest text that
+//! parses to the same value.
 
 mod decimal;
 mod duration;
@@ -23,13 +23,13 @@ pub use size::{SizeBytes, sizes_from_text};
 /// Maximum length of a message, in characters.
 const SHOWN_MAX: usize = 240;
 
-/// Error of a text that is not a valid quantity.
+/// Error for a text that is not a valid quantity.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{message}")]
 pub struct UnitError {
     /// Description of the error, with the text that could not be parsed.
     pub message: String,
-    /// Hint in the imperative.
+    /// Hint for the user, in the imperative.
     pub help: String,
 }
 

@@ -1,5 +1,5 @@
-//! The bundle on disk. A run writes the bundle file by file and seals it at the end. The judge
-//! reads it.
+//! The bundle on disk. A run writes the bundle file by file, and seals the bundle at the end. The
+//! judge reads the bundle.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::seal::{self, SealedFiles, sha256_hex};
 use crate::series::{self, Row};
 use crate::strict;
 
-/// Maximum size of a seal.
+/// Maximum size of the seal file, in bytes.
 const SEAL_BYTES_MAX: u64 = 4096;
 
 /// The evidence of one run, in memory.
@@ -40,19 +40,19 @@ pub struct Bundle {
     pub series: Vec<Row>,
     /// `observed.json`.
     pub observed: Observed,
-    /// Latency histogram of the measured phase for each tag, merged over all intervals of the
-    /// phase.
+    /// For each tag, the latency histogram of the measured phase. It is merged over all intervals
+    /// of the phase.
     pub latency: BTreeMap<String, Histogram<u64>>,
-    /// Latencies of each class in each interval. The judge derives the autocorrelation from them.
-    /// Empty if a result is not divided into intervals.
+    /// Latency histograms of each class in each interval. The judge derives the autocorrelation
+    /// from these histograms. Empty if a result is not divided into intervals.
     pub latency_spans: Vec<Interval>,
-    /// SHA-256 of the seal at the time when the bundle was read. `None` if the bundle was not read
-    /// from disk, but built in memory from a new measurement or an imported result.
+    /// SHA-256 that the seal had when the bundle was read. `None` if the bundle was not read from
+    /// disk, but was built in memory from a new measurement or an imported result.
     pub seal_sha256: Option<String>,
 }
 
 impl Bundle {
-    /// Reads the bundle in `directory`. The bytes that are read are also checked against the seal.
+    /// Reads the bundle in `directory`, and checks the bytes that it reads against the seal.
     ///
     /// # Errors
     /// The directory is not a bundle, the seal is broken, a file is missing or malformed, or a
@@ -141,8 +141,8 @@ fn json<T: DeserializeOwned + Serialize>(
 /// this file.
 pub const JOB: &str = "job.fio";
 
-/// Names of all files that can be in a bundle, sealed or not. Any other file in the directory was
-/// not created by Plimsoll.
+/// Names of all files that can be in a bundle, including files that the seal does not protect.
+/// Plimsoll did not create any other file in the directory.
 pub const FILES: [&str; 12] = [
     "plan.toml",
     JOB,
@@ -158,8 +158,8 @@ pub const FILES: [&str; 12] = [
     seal::SIGNATURE,
 ];
 
-/// Writer of a bundle. It replaces each file atomically (write, then rename), so all files are
-/// complete even if the process is killed.
+/// Writer of a bundle. It writes each file under a temporary name and then renames it. All files of
+/// the bundle are therefore complete, even if the process is killed.
 #[derive(Debug)]
 pub struct BundleWriter {
     directory: PathBuf,
@@ -178,13 +178,13 @@ impl BundleWriter {
         Ok(Self { directory, reserve: None })
     }
 
-    /// Opens an existing bundle, so that its derived files can be written.
+    /// Opens an existing bundle, to write its derived files.
     pub fn open(directory: &Path) -> Self {
         Self { directory: directory.to_path_buf(), reserve: None }
     }
 
-    /// Reserves disk space for the remaining files. The reserve exists until the bundle is sealed
-    /// or the writer is dropped.
+    /// Reserves disk space for the files that are not yet written. The reserve exists until the
+    /// bundle is sealed or the writer is dropped.
     ///
     /// # Errors
     /// The file system has too little free space.
@@ -193,7 +193,7 @@ impl BundleWriter {
         Ok(())
     }
 
-    /// Removes the bundle: its own files, and the directory if it contains no other file.
+    /// Removes the files of the bundle. Also removes the directory if it contains no other files.
     ///
     /// # Errors
     /// A file cannot be removed.
@@ -263,7 +263,7 @@ impl BundleWriter {
         self.file("series.csv", &text)
     }
 
-    /// Writes `latency.hlog`. `phases` determines which intervals belong to the measurement.
+    /// Writes `latency.hlog`. `phases` determines which intervals belong to the measured phase.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -281,7 +281,7 @@ impl BundleWriter {
         self.file("latency.hlog", &text)
     }
 
-    /// Writes a derived file. The seal does not include it.
+    /// Writes a derived file, which the seal does not protect.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -325,7 +325,7 @@ impl BundleWriter {
             fs::rename(&temporary, &path)
         };
         write().map_err(|e| {
-            // Remove the partial file: it is useless, and the disk may be full.
+            // Removes the partial file: it is useless, and the disk may be full.
             let _ = fs::remove_file(&temporary);
             EvidenceError::io("write", &path, e)
         })
@@ -340,13 +340,13 @@ impl Drop for BundleWriter {
     }
 }
 
-/// Returns the name of a file while it is being written.
+/// Returns the temporary name of a file, under which it is written.
 fn temporary_name(name: &str) -> String {
     format!(".{name}.new")
 }
 
 /// Removes the bundle's files in `directory`, and the directory if it is then empty. Files that do
-/// not belong to the bundle are not removed; their names are returned.
+/// not belong to the bundle are not removed. Returns the names of these files.
 ///
 /// # Errors
 /// The directory cannot be read, or a file cannot be removed.

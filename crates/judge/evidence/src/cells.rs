@@ -1,32 +1,32 @@
 //! Reads tables that people write in spreadsheets or editors: comma-separated values (RFC 4180).
 //!
-//! The first line that is not a comment contains the names of the columns; case does not matter. A
-//! line that begins with `#` is a comment. The separator is a comma. If the header contains more
-//! semicolons or tabs than commas, these are the separator. The reader accepts quotes, a byte order
-//! mark and empty lines. Numbers use a decimal point. Ambiguous numbers (`1,5`, `1.234,5`) are
-//! rejected, because the reader does not guess.
+//! The first line that is not a comment contains the names of the columns. Upper and lower case are
+//! equivalent. A line that begins with `#` is a comment. The separator is the character among
+//! comma, semicolon and tab that is most frequent in the header. The reader accepts quotes, a byte
+//! order mark and empty lines. Numbers use a decimal point. Numbers with a comma (`1,5`, `1.234,5`)
+//! are ambiguous, so the reader rejects them.
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-/// Error in a table.
+/// An error in a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct TableError {
-    /// Line number in the text, from 1.
+    /// Line number in the text, counted from 1.
     pub line: usize,
-    /// Reason in words.
+    /// Description of the error.
     pub reason: String,
 }
 
 impl TableError {
-    /// Creates an error for a line.
+    /// Creates an error for the line with this number.
     #[must_use]
     pub fn new(line: usize, reason: impl Into<String>) -> Self {
         Self { line, reason: reason.into() }
     }
 }
 
-/// Table with named columns. Every line has a cell for each column.
+/// A table with named columns. Every line has a cell for each column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cells {
     header_line: usize,
@@ -37,7 +37,7 @@ pub struct Cells {
 /// A line of a table, without its header.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'t> {
-    /// Line number in the text, from 1.
+    /// Line number in the text, counted from 1.
     pub number: usize,
     names: &'t [String],
     cells: &'t StringRecord,
@@ -47,8 +47,8 @@ impl Cells {
     /// Reads a table.
     ///
     /// # Errors
-    /// [`TableError`]: the header is missing or repeats a column, or a line has too many or too few
-    /// cells.
+    /// [`TableError`] if the header is missing, if the header repeats a column, or if a line has
+    /// too many or too few cells.
     pub fn read(text: &str) -> Result<Self, TableError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut reader = ReaderBuilder::new()
@@ -109,7 +109,7 @@ impl Cells {
         self.names.iter().any(|known| known == name)
     }
 
-    /// Lines after the header.
+    /// Returns the lines after the header.
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         let line = |(number, cells)| Line { number, names: &self.names, cells };
         self.lines.iter().map(|(number, cells)| (*number, cells)).map(line)
@@ -117,14 +117,15 @@ impl Cells {
 }
 
 impl Line<'_> {
-    /// Returns the cell of a column; `None` if it is empty or the column does not exist.
+    /// Returns the text in the cell of a column; `None` if the cell is empty or the column does not
+    /// exist.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         let at = self.names.iter().position(|known| known == name)?;
         self.cells.get(at).filter(|cell| !cell.is_empty())
     }
 
-    /// Reads a number of at least zero.
+    /// Reads a number that is not negative.
     ///
     /// # Errors
     /// [`TableError`]: the cell does not contain such a number.
@@ -180,8 +181,8 @@ fn separator(text: &str) -> u8 {
     let is_header = |line: &&str| !line.trim().is_empty() && !is_remark(line);
     let header = text.lines().find(is_header).unwrap_or_default();
     let count = |separator: u8| header.bytes().filter(|byte| *byte == separator).count();
-    // If two characters are equally frequent, `max_by_key` returns the later one, so the comma is
-    // last.
+    // If two characters are equally frequent, `max_by_key` returns the last of them. The comma is
+    // the last element, so that it is preferred.
     [b'\t', b';', b','].into_iter().max_by_key(|separator| count(*separator)).unwrap_or(b',')
 }
 
@@ -189,8 +190,9 @@ fn is_remark(text: &str) -> bool {
     text.trim_start().starts_with('#')
 }
 
-/// Returns the line number of a record. The csv library reports only where the previous record
-/// ended, so this function adds the empty lines and comments in between.
+/// Returns the line number of a record. The csv library reports only the line on which the previous
+/// record ended. This function therefore adds the number of empty lines and comments after that
+/// line.
 fn line_of(text: &str, position: Option<&csv::Position>) -> usize {
     let Some(position) = position else { return 0 };
     let rest = text.get(position.byte() as usize..).unwrap_or_default();

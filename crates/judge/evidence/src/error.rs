@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An error while reading or writing evidence. It states the operation, the path and a remedy.
+/// An error during the reading or writing of evidence. It states the operation, the path and a
+/// remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
     /// A bundle file or the ledger could not be read or written.
@@ -13,28 +14,28 @@ pub enum EvidenceError {
         doing: &'static str,
         /// Path of the file or directory.
         path: PathBuf,
-        /// Error from the system.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A bundle file does not have the format of its schema version.
+    /// The format of a bundle file is not the format of the bundle's schema version.
     #[error("{} is not valid: {reason}", path.display())]
     Malformed {
         /// Path of the file.
         path: PathBuf,
-        /// Reason in words.
+        /// Description of the difference in format.
         reason: String,
     },
     /// A later version of Plimsoll wrote the bundle.
     #[error(
-        "{} has schema version {found}, but this version of Plimsoll reads only up to {known}: \
-         use the version that wrote the bundle, or a later version", path.display()
+        "{} has schema version {found}, but this version of Plimsoll reads only up to {known}: use \
+         the version that wrote the bundle, or a later version", path.display()
     )]
     TooNew {
         /// Directory of the bundle.
         path: PathBuf,
         /// Schema version of the bundle.
         found: u32,
-        /// Latest version that this build reads.
+        /// Latest schema version that this build can read.
         known: u32,
     },
     /// The directory is not a bundle.
@@ -48,15 +49,15 @@ pub enum EvidenceError {
     SealBroken {
         /// Directory of the bundle.
         path: PathBuf,
-        /// Files that do not match the seal, each with the difference.
+        /// Names of the files that do not match the seal. Each entry also states the difference.
         what: String,
     },
-    /// A key cannot be used.
+    /// A key is invalid or cannot be read.
     #[error("the key {}: {reason}", path.display())]
     Key {
         /// File that contains the key.
         path: PathBuf,
-        /// Reason in words.
+        /// Reason why the key cannot be used.
         reason: String,
     },
     /// A signature does not match the signed file.
@@ -64,7 +65,7 @@ pub enum EvidenceError {
     Signature {
         /// Path of the signed file.
         path: PathBuf,
-        /// Reason in words.
+        /// Reason why the signature is not valid.
         reason: String,
     },
     /// The hash chain of the ledger is broken.
@@ -72,8 +73,8 @@ pub enum EvidenceError {
     LedgerBroken {
         /// Path of the ledger.
         path: PathBuf,
-        /// Number of the broken line, from 1; 0 if the ledger as a whole does not match its signed
-        /// statement.
+        /// Number of the broken line, counted from 1. The number is 0 if the ledger as a whole does
+        /// not match its signed statement.
         line: u64,
         /// Description of the mismatch.
         what: String,
@@ -85,7 +86,7 @@ fn at(line: u64) -> String {
 }
 
 impl EvidenceError {
-    /// Wraps a system error with the operation and the path.
+    /// Creates the error from an error of the operating system, the operation and the path.
     pub fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { doing, path: path.to_path_buf(), source }
     }

@@ -1,5 +1,5 @@
-//! Events of a run: actions on the storage system, with their times and the output of their
-//! commands. All times are relative to the start of the run.
+//! Events of a run. An event is an action on the storage system. It is recorded with its times and
+//! with the output of its commands. All times are relative to the start of the run.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 pub struct EventRecord {
     /// Name of the event in the plan.
     pub name: String,
-    /// Agent of a fleet that ran the event's commands; `None` if the host on which `plimsoll run`
-    /// was started ran them.
+    /// Name of the fleet's agent that ran the commands of the event; `None` if they ran on the host
+    /// on which `plimsoll run` was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Time of the event: the start of its command or streams, or the time of the operator's
-    /// answer. `None` if the event did not happen.
+    /// Time of the event: the time when its command or streams started, or when the operator
+    /// answered. `None` if the event did not happen.
     pub at_ns: Option<u64>,
     /// Reason why the event did not happen; empty if it happened.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -21,10 +21,11 @@ pub struct EventRecord {
     /// Record of the event's command; `None` if no command was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandRecord>,
-    /// Time at which the event was undone. The undo can be a command, or only the end of streams.
+    /// Time at which the event was undone. An event is undone by a command, or by ending its
+    /// streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo_at_ns: Option<u64>,
-    /// Record of the undo command; `None` if there was none.
+    /// Record of the undo command; `None` if no undo command was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<CommandRecord>,
 }
@@ -32,7 +33,7 @@ pub struct EventRecord {
 /// A command that the run started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRecord {
-    /// Program and arguments.
+    /// Program, followed by its arguments.
     pub argv: Vec<String>,
     /// Start.
     pub start_ns: u64,
@@ -52,7 +53,8 @@ pub struct CommandRecord {
 }
 
 impl EventRecord {
-    /// Replaces each time by the result of `map`, for example to convert them to another clock.
+    /// Replaces each time by the result of `map`, for example to convert the times to another
+    /// clock.
     pub fn map_times(&mut self, map: impl Fn(u64) -> u64) {
         let times = [&mut self.at_ns, &mut self.undo_at_ns].into_iter().flatten();
         let commands = [&mut self.command, &mut self.undo].into_iter().flatten();
@@ -60,7 +62,8 @@ impl EventRecord {
         times.chain(of_commands).for_each(|ns| *ns = map(*ns));
     }
 
-    /// Returns the failure of the event or of its undo; `None` if neither failed.
+    /// Returns the failure of the event or the failure of its undo action; `None` if neither of
+    /// them failed.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         let commands = [&self.command, &self.undo].into_iter().flatten();

@@ -1,5 +1,5 @@
-//! List of directories outside the catalogue that contain bundles (`--out`). It is a text file with
-//! one JSON string on each line. The list contains only the paths, not the bundles.
+//! Lists the directories that contain bundles but are outside the catalogue (`--out`). The list is
+//! a text file with one JSON string on each line. It contains only the paths, not the bundles.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::EvidenceError;
 
-/// Adds a directory to the list, unless the list already contains it. Paths that are not UTF-8 are
-/// skipped; their bundles can still be specified by path.
+/// Adds a directory to the list, unless the list already contains it. A path that is not UTF-8 is
+/// not added; the bundles in it can still be specified by their paths.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -28,7 +28,7 @@ pub fn add(file: &Path, directory: &Path) -> Result<(), EvidenceError> {
     open.write_all(line.as_bytes()).map_err(io)
 }
 
-/// Returns the listed directories. Skips lines that it cannot read.
+/// Returns the directories in the list. Skips lines that it cannot read.
 pub fn list(file: &Path) -> BTreeSet<PathBuf> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let path = |line: &str| serde_json::from_str::<PathBuf>(line).ok();

@@ -1,8 +1,8 @@
 //! `fleet.json`: the merged evidence of a run on several hosts.
 //!
 //! The bundle of a host is never changed after the host's agent sealed it. The fleet's evidence
-//! refers to each bundle by its seal. Times are on the fleet's clock, which is the clock of the
-//! coordinator. They are relative to the start of the host that started first.
+//! refers to each bundle by its seal. Times are on the fleet's clock, which is the coordinator's
+//! clock. They are relative to the time when the first host started its run.
 
 mod merge;
 
@@ -16,10 +16,10 @@ use crate::run::{LedgerPosition, Membership, PhaseKind};
 
 pub use merge::{MergedEvidence, Part, merge};
 
-/// Version of `fleet.json` that this build writes.
+/// Version of the format of `fleet.json` that this build writes.
 pub const VERSION: u32 = 1;
 
-/// Name of the group whose classes count in the achieved rate.
+/// Name of the group of classes that count in the achieved rate.
 const TRANSACTIONAL: &str = "transactional";
 
 /// Value of [`Fleet::ended_early`] if the coordinator's operator interrupted the run.
@@ -28,11 +28,11 @@ pub const BY_OPERATOR: &str = "the operator interrupted it";
 /// Evidence of a fleet run, stored next to the bundles of its hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fleet {
-    /// Format version, [`VERSION`].
+    /// Version of the format. It is [`VERSION`] in evidence that this build writes.
     pub fleet_version: u32,
-    /// Version of Plimsoll on the coordinator.
+    /// Version of Plimsoll that runs on the coordinator.
     pub tool_version: String,
-    /// Build of Plimsoll on the coordinator.
+    /// Build of Plimsoll that runs on the coordinator.
     pub build: String,
     /// Name of the fleet run.
     pub run_id: String,
@@ -42,16 +42,16 @@ pub struct Fleet {
     pub plan_sha256: String,
     /// Public key with which the plan was signed.
     pub signed_by: String,
-    /// Coordinator's wall clock at the start, nanoseconds since 1970.
+    /// Time of the start on the coordinator's wall clock, in nanoseconds since 1970.
     pub started_unix_ns: u64,
-    /// Planned length of the measurement.
+    /// Planned length of the measured phase.
     pub planned_measure_ns: u64,
-    /// Interval length of the series.
+    /// Length of the intervals in the series.
     pub interval_ns: u64,
     /// Reason why the run ended early ([`BY_OPERATOR`] or another reason); empty if it did not end
     /// early.
     pub ended_early: String,
-    /// Experiment to which the run belongs; `None` for a single run.
+    /// Experiment to which the run belongs; `None` if the run does not belong to an experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<Membership>,
     /// Position of the run in the coordinator's ledger; `None` in evidence that earlier versions
@@ -61,63 +61,64 @@ pub struct Fleet {
     /// Events of the plan; empty if the plan has no events. Times are on the fleet's clock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventRecord>,
-    /// Time window in which all hosts measured at the same time; `None` if there was no such
-    /// window.
+    /// Time window in which all hosts measured; `None` if there was no time at which all hosts
+    /// measured.
     pub window: Option<CommonWindow>,
-    /// Counters of the storage system over the window. `None` if the plan lists no metrics or there
-    /// is no window.
+    /// Increase of the storage system's counters during the window. `None` if the plan lists no
+    /// metrics, or if there is no window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<System>,
     /// All hosts that received the plan, in order of their names.
     pub hosts: Vec<Host>,
-    /// Totals of all hosts within the window, for each class; empty if there is no window.
+    /// For each class, the totals of all hosts within the window; empty if there is no window.
     pub classes: Vec<Class>,
 }
 
 impl Fleet {
-    /// Returns the hosts whose figures are included in the totals. A host is excluded if an event
+    /// Returns the hosts whose results are included in the totals. A host is excluded if an event
     /// of the plan was expected to stop it.
     pub fn counted(&self) -> impl Iterator<Item = &Host> {
         self.hosts.iter().filter(|host| host.end != HostEnd::LostAsExpected)
     }
 }
 
-/// Window in which all hosts measured at the same time.
+/// Time window in which all hosts measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommonWindow {
     /// Start of the window: the time when the last host started its measurement.
     pub start_ns: u64,
-    /// Length of the window. It ends when the measurement of a host ends first.
+    /// Length of the window. The window ends when the first host ends its measurement.
     pub duration_ns: u64,
-    /// Skew: time from the earliest start of a host's measurement to the latest start.
+    /// Skew: the time between the first host's start of its measurement and the last host's start.
     pub start_skew_ns: u64,
-    /// Error bound of the skew: the sum of the two largest clock offset errors of the hosts.
+    /// Error bound of the skew: the sum of the two largest errors of the hosts' clock offsets.
     pub start_skew_error_ns: u64,
-    /// Time from the earliest end of a host's measurement to the latest end.
+    /// Time between the first host's end of its measurement and the last host's end.
     pub end_skew_ns: u64,
     /// Number of whole intervals in the window.
     pub intervals: u64,
-    /// True if the hosts' measurements were shifted by half an interval or more. The intervals
-    /// outside the window were then removed. If false, the complete measured phase of each host is
-    /// included.
+    /// True if the measurements of the hosts started or ended half an interval or more apart. The
+    /// intervals outside the window were then removed. If false, the complete measured phase of
+    /// each host is included.
     pub cut: bool,
 }
 
 /// Increase of a storage system's own counters during the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct System {
-    /// Increase of the counters by source and destination, in the unit of the system's counters.
+    /// Increase of the counters for each source and destination. The unit is that of the system's
+    /// counters.
     pub sources: Sources,
     /// Longest time between two successful polls.
     pub gap_ns_max: u64,
-    /// Counters whose values are unknown, each with the reason.
+    /// Counters whose values are unknown. Each entry also states the reason.
     pub unknown: Vec<String>,
 }
 
-/// A host of the fleet, and the outcome of its part of the run.
+/// A host of the fleet, and the outcome of the host's part of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// Name of the agent.
+    /// Name of the host's agent.
     pub name: String,
     /// Host name.
     pub host: String,
@@ -125,36 +126,36 @@ pub struct Host {
     pub address: String,
     /// Boot ID of the host. Agents with the same boot ID run on the same machine.
     pub boot_id: String,
-    /// Version of Plimsoll on the host.
+    /// Version of Plimsoll that runs on the host.
     pub version: String,
-    /// Build of Plimsoll on the host.
+    /// Build of Plimsoll that runs on the host.
     pub build: String,
     /// Offsets between the host's clock and the coordinator's clock, measured before and after the
     /// run.
     pub clock: Vec<Offset>,
-    /// Outcome of the host's part.
+    /// Outcome of the host's part of the run.
     pub end: HostEnd,
     /// Error message that begins with its subject; empty if the host finished.
     pub says: String,
     /// The host's run; `None` if the host's evidence did not arrive.
     pub run: Option<HostRun>,
-    /// Figures from before the loss, if an event stopped the host as expected; `None` for all other
+    /// Results that the host reported before an event stopped it as expected; `None` for all other
     /// hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_lost: Option<UntilLost>,
 }
 
-/// Figures of a lost host. They are from its reports to the coordinator, about one report a second.
-/// What the host did after its last report is unknown.
+/// Results of a lost host. They are from its reports to the coordinator, about one report a second.
+/// The activity of the host after its last report is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UntilLost {
     /// Time of the host's last message.
     pub heard_ns: u64,
     /// Number of reports that the host sent in the measured phase.
     pub reports: u32,
-    /// Mean of the reported I/Os per second; `None` if there was no report.
+    /// Mean of the rates in the reports, in I/Os per second; `None` if there was no report.
     pub ops_per_s: Option<f64>,
-    /// Mean of the reported bytes per second; `None` if there was no report.
+    /// Mean of the bandwidths in the reports, in bytes per second; `None` if there was no report.
     pub bytes_per_s: Option<f64>,
 }
 
@@ -162,15 +163,15 @@ pub struct UntilLost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostEnd {
-    /// The run ended, successfully or not, and its evidence arrived.
+    /// The host's run ended, successfully or not, and its evidence arrived.
     Reported,
     /// The host stopped responding or restarted during the run.
     Lost,
-    /// The host was lost, as an event of the plan expects (`expect_lost`).
+    /// The host was lost, and an event of the plan expected this loss (`expect_lost`).
     LostAsExpected,
     /// The host could not execute the plan.
     Failed,
-    /// The run ended, but its evidence did not arrive or does not match its seal.
+    /// The host's run ended, but its evidence did not arrive or does not match its seal.
     WithoutEvidence,
 }
 
@@ -180,28 +181,29 @@ pub enum HostEnd {
 pub struct Offset {
     /// Time on the host's clock minus time on the coordinator's clock.
     pub offset_ns: i64,
-    /// Error bound: half of the round-trip time, excluding the processing time on the host.
+    /// Error bound of the offset: half of the round-trip time. The round-trip time excludes the
+    /// processing time on the host.
     pub error_ns: u64,
-    /// Time of the measurement on the fleet's clock; negative before the start.
+    /// Time when the offset was measured, on the fleet's clock; negative before the start.
     pub at_ns: i64,
 }
 
 /// The part of a fleet run that one host executed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostRun {
-    /// Name of the run and its bundle.
+    /// Name of the run and of its bundle.
     pub run_id: String,
     /// SHA-256 of the bundle's seal.
     pub seal_sha256: String,
     /// Start of the run on the fleet's clock.
     pub start_ns: u64,
-    /// Phases that all hosts start at the same time, with their scheduled starts.
+    /// Phases that all hosts start at the same time. Each entry contains the scheduled start.
     pub starts: Vec<Start>,
-    /// Phases of the run.
+    /// Phases of the host's run.
     pub phases: Vec<HostPhase>,
-    /// Duration of the part of the host's measurement that is in the window.
+    /// Time that the host measured within the window.
     pub measured_ns: u64,
-    /// Totals within the window, by class.
+    /// Totals within the window for each class.
     pub classes: Vec<Class>,
     /// Increase of the workload's counters in the measured phase.
     pub counters: BTreeMap<String, u64>,
@@ -212,13 +214,13 @@ pub struct HostRun {
 pub struct Start {
     /// Kind of the phase.
     pub kind: PhaseKind,
-    /// Time when the host was ready.
+    /// Time when the host was ready to start the phase.
     pub ready_ns: u64,
-    /// Time when all hosts were due to start.
+    /// Time when all hosts were due to start the phase.
     pub scheduled_ns: u64,
 }
 
-/// Phase of a host's run.
+/// A phase of a host's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPhase {
     /// Kind of the phase.
@@ -236,7 +238,7 @@ pub struct HostPhase {
 /// Totals of one class of I/O.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Class {
-    /// Tag of the class's histogram, such as `load.read`.
+    /// Tag of the histogram of the class, such as `load.read`.
     pub name: String,
     /// Group, as in [`crate::run::ClassTotals::group`].
     pub group: String,
@@ -246,10 +248,10 @@ pub struct Class {
     pub count: u64,
     /// Bytes of the I/Os in `count`.
     pub size_bytes: u64,
-    /// Number of I/Os whose latency is included in the sum. If no intervals were removed, they
-    /// include I/Os that were due in the window but completed later.
+    /// Number of I/Os whose latencies are included in the sum. If no intervals were removed, this
+    /// number also includes I/Os that were due in the window but completed later.
     pub latency_count: u64,
-    /// Sum of the latencies.
+    /// Sum of the latencies of these I/Os.
     pub latency_ns_sum: u64,
     /// Largest latency.
     pub latency_ns_max: u64,
@@ -258,7 +260,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// Adds another host's totals of the same class.
+    /// Adds the totals of the same class on another host.
     pub fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.size_bytes += other.size_bytes;
@@ -296,15 +298,15 @@ impl HostRun {
         (self.measured_ns > 0).then(|| sum as f64 * 1e9 / self.measured_ns as f64)
     }
 
-    /// Returns the start of a phase.
+    /// Returns the time when a phase started.
     #[must_use]
     pub fn phase_start_ns(&self, kind: PhaseKind) -> Option<u64> {
         self.phases.iter().find(|phase| phase.kind == kind).map(|phase| phase.start_ns)
     }
 }
 
-/// Interpolates the clock offset between two measurements. A drift that exceeds the errors of the
-/// two measurements is added to the error bound, because clocks can drift unevenly.
+/// Interpolates the clock offset between two measurements. If the drift between them exceeds their
+/// errors, the drift is added to the error bound, because clocks can drift unevenly.
 #[must_use]
 pub fn interpolate_offset(measured: &[Offset], at_ns: i64) -> Option<Offset> {
     let (first, last) = (measured.first()?, measured.last()?);

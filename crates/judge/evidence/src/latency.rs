@@ -1,9 +1,9 @@
 //! `latency.hlog`: an HdrHistogram log (version 1.3) with one tagged histogram for each class in
-//! each interval. Existing tools for that format can read it.
+//! each interval. Existing tools for HdrHistogram logs can read the file.
 //!
-//! Values are whole nanoseconds from 1 ns to 1 h, with three significant digits. Tag `db3.read` is
-//! the latency from the intended start; `db3.read.service` is the service time. Histograms are
-//! merged; percentiles are never averaged.
+//! Values are whole nanoseconds from 1 ns to 1 h, with three significant digits. The tag `db3.read`
+//! contains latencies from the intended start, and `db3.read.service` contains service times.
+//! Histograms are merged; percentiles are never averaged.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,39 +17,39 @@ use hdrhistogram::serialization::interval_log::{
 };
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
-/// Largest distinguishable latency: 1 h. Longer latencies are recorded as 1 h.
+/// Largest latency that can be recorded: 1 h. Longer latencies are recorded as 1 h.
 pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 /// Number of significant decimal digits of a recorded value.
 pub const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Creates an empty histogram with the bundle's range and precision.
+/// Creates an empty histogram with the range and precision that bundles use.
 pub fn histogram() -> Histogram<u64> {
     match Histogram::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS) {
         Ok(histogram) => histogram,
-        // The histogram crate accepts these constant bounds. The fallback `new` has only the number
-        // of digits as its argument, and cannot fail for 3 digits.
+        // The histogram crate accepts these constant bounds. The only argument of the fallback
+        // `new` is the number of digits, and it cannot fail for 3 digits.
         Err(_) => unreachable!("1 to 1 h in 3 digits is a valid range"),
     }
 }
 
-/// Histogram of a class in one interval.
+/// Histogram of a class, for one interval.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// Tag, such as `db3.read` or `db3.read.service`.
+    /// Tag of the histogram, such as `db3.read` or `db3.read.service`.
     pub tag: String,
     /// Start of the interval, relative to the start of the run.
     pub start_ns: u64,
     /// Length of the interval.
     pub duration_ns: u64,
-    /// Values in nanoseconds.
+    /// Histogram of the values, which are in nanoseconds.
     pub histogram: Packed,
 }
 
 /// Histogram without its empty buckets. A run keeps hundreds of histograms for each class in memory
-/// until it ends. As full tables of 270 KiB each, they would exhaust the host's memory. Each bucket
-/// consists of two integers in LEB128 (groups of seven bits, the lowest first). The first is the
-/// difference between its value and the value of the previous bucket; the second is its count. Most
-/// buckets are therefore 3 or 4 bytes long.
+/// until it ends. Full tables take 270 KiB each, so they would exhaust the host's memory. Each
+/// bucket consists of two integers in LEB128 (groups of seven bits, the lowest first). The first
+/// integer is the difference between the bucket's value and the value of the previous bucket; the
+/// second integer is the bucket's count. Most buckets therefore take 3 or 4 bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed(Box<[u8]>);
 
@@ -82,7 +82,7 @@ fn read_leb128(bytes: &mut std::slice::Iter<'_, u8>) -> Option<u64> {
 }
 
 impl Packed {
-    /// Creates a histogram from its buckets in ascending order. Each bucket is given as its largest
+    /// Creates a histogram from its buckets in ascending order. A bucket is given by its largest
     /// value and its count. The values must be bucket values of [`histogram`], and no count may be
     /// 0.
     #[must_use]
@@ -96,7 +96,8 @@ impl Packed {
         Self(bytes.into_boxed_slice())
     }
 
-    /// Returns the buckets in ascending order, each as its largest value and its count.
+    /// Returns the buckets in ascending order. Each bucket is given by its largest value and its
+    /// count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let (mut bytes, mut value) = (self.0.iter(), 0u64);
         std::iter::from_fn(move || {
@@ -119,8 +120,8 @@ impl Packed {
         whole
     }
 
-    /// Adds the counts to `into`, which must have the buckets of [`histogram`]. Unlike
-    /// [`Self::unpack`], it does not create another full table.
+    /// Adds the counts to `into`, whose buckets must be those of [`histogram`]. Unlike
+    /// [`Self::unpack`], this function does not create another full table.
     pub fn add_to(&self, into: &mut Histogram<u64>) {
         for (value, count) in self.buckets() {
             into.saturating_record_n(value, count);
@@ -133,7 +134,7 @@ impl Packed {
         self.buckets().map(|(_, count)| count).sum()
     }
 
-    /// Returns the number of values in the buckets above the bucket of `value`. `value` must be the
+    /// Returns the number of values that are in higher buckets than `value`. `value` must be the
     /// largest value of its bucket.
     #[must_use]
     pub fn count_beyond(&self, value: u64) -> u64 {
@@ -142,12 +143,12 @@ impl Packed {
     }
 }
 
-/// The measured phase, with its start and end in the whole milliseconds of the log.
+/// The measured phase. Its start and end are rounded to the whole milliseconds of the log.
 ///
 /// The log contains times in seconds with three decimals, but phases end at a nanosecond. The start
-/// of an interval is therefore rounded so that it is in the phase after rounding if, and only if,
-/// it was in the phase before. Readers can then separate the measurement from the preceding warm-up
-/// and the following close.
+/// of an interval is therefore rounded in such a way that rounding never moves it into the phase or
+/// out of the phase. Readers can then separate the measured phase from the warm-up before it and
+/// the close phase after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     from_ns: u64,
@@ -157,7 +158,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Creates the window of a phase.
+    /// Creates the window that describes a phase.
     #[must_use]
     pub fn new(start_ns: u64, duration_ns: u64) -> Self {
         let to_ns = start_ns.saturating_add(duration_ns);
@@ -177,8 +178,9 @@ impl Window {
         }
     }
 
-    /// Returns true if an interval belongs to the phase, according to its start in the log. It also
-    /// accepts logs of older versions, which rounded starts to the nearest millisecond.
+    /// Returns true if an interval belongs to the phase, according to the start of the interval in
+    /// the log. Also works for logs of older versions, which rounded starts to the nearest
+    /// millisecond.
     fn contains_written(self, written_ns: u64) -> bool {
         let ms = written_ns.saturating_add(MS_NS / 2) / MS_NS;
         ms * MS_NS + MS_NS / 2 >= self.from_ns && ms < self.to_ms
@@ -188,7 +190,7 @@ impl Window {
 const MS_NS: u64 = 1_000_000;
 
 /// Writes the log. The starts of the intervals are relative to `started_unix_ns` on the wall clock.
-/// `measured` is the measured phase; `None` if the run did not reach it.
+/// `measured` is the measured phase; `None` if the run did not reach this phase.
 ///
 /// # Errors
 /// The writer fails, or a histogram cannot be encoded.
@@ -231,12 +233,12 @@ pub fn write(
 pub struct MeasuredLatency {
     /// Histogram of each tag, merged over the phase.
     pub merged: BTreeMap<String, Histogram<u64>>,
-    /// Histograms of the requested tags for each interval.
+    /// Histograms for each interval, for the tags that the caller requested.
     pub spans: Vec<Interval>,
 }
 
-/// Reads the intervals of the measured phase. Merges the histograms of all intervals by tag, and
-/// also returns the individual intervals of the tags that `keeps` accepts.
+/// Reads the intervals of the measured phase. For each tag, merges the histograms of all intervals.
+/// For the tags that `keeps` accepts, also returns the histograms of the single intervals.
 ///
 /// # Errors
 /// Returns a text with the reason.
@@ -371,7 +373,8 @@ mod tests {
         let packed = Packed::from(&whole);
         assert_eq!(packed.count(), 50_000);
         assert_eq!(packed.unpack(), whole);
-        // The packed form is less than a third as long as the values and counts in 16 bytes each.
+        // The value and count of a bucket take 16 bytes. The packed form takes less than a third of
+        // these bytes.
         let buckets = packed.buckets().count();
         assert!(packed.0.len() < buckets * 5, "{} bytes, {buckets} buckets", packed.0.len());
         let extremes = [(1, 1), (u64::MAX / 2, u64::MAX), (u64::MAX, 1)];

@@ -1,19 +1,21 @@
-//! The ledger: all runs on this machine, including aborted runs, in order of their start.
+//! The ledger lists all runs on this machine, including aborted runs, in the order in which they
+//! started.
 //!
 //! The ledger is a text file of JSON lines. Each line contains the SHA-256 of the previous line. If
-//! a line is removed or changed, the next line no longer matches it. A run appends a line when it
-//! starts and another line when it ends; a killed run has a start without an end. The writer has an
-//! exclusive lock, so that concurrent runs do not fork the chain.
+//! a line is removed or changed, the hash in the next line no longer matches. A run appends a line
+//! when it starts and another line when it ends. If a run was killed, only its start is recorded.
+//! Writers use an exclusive lock, so that concurrent runs do not fork the chain.
 //!
-//! A line is either written completely or not at all. A failed append is rolled back. If a writer
+//! A line is either appended completely or not at all: a failed append is rolled back. If a writer
 //! was killed, the next writer moves the partial line to another file ([`TornTail`]).
 //!
 //! A second file, the head ([`head`]), contains the number of lines and the hash of the last line.
-//! It protects the last line, which no later line protects yet.
+//! The head protects the last line, because no later line protects it yet.
 //!
-//! A bundle contains the ledger's identity (the hash of its first line), its start time, and the
-//! hashes of the run's start line and of the previous line. A ledger that is truncated, restarted
-//! or rewritten therefore contradicts the bundles of the runs that it recorded ([`position`]).
+//! A bundle contains the identity of the ledger (the hash of its first line), the time of the
+//! ledger's first line, the hash of the line that records the start of the run, and the hash of the
+//! line before that. A ledger that is truncated, restarted or rewritten therefore contradicts the
+//! bundles of the runs that it recorded ([`position`]).
 
 mod appended_line;
 pub mod cached;
@@ -43,15 +45,15 @@ pub use question::Question;
 pub use statement::Statement;
 pub use tail::{TornBytes, TornTail};
 
-/// Space that each append reserves after the end of the ledger, so that a run can record its end on
-/// a full disk. A line is a few hundred bytes long.
+/// Space in bytes that each append reserves after the end of the ledger, so that a run can record
+/// its end even if the disk is full. A line is a few hundred bytes long.
 const RESERVED_BYTES: u64 = 64 << 10;
 
 /// Event that a line of the ledger records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// A run started.
+    /// The line records that a run started.
     Started {
         /// Name of the plan.
         name: String,
@@ -64,33 +66,35 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         question: Option<Question>,
     },
-    /// A run ended, and its bundle was sealed.
+    /// The line records that a run ended and its bundle was sealed.
     Ended {
-        /// Outcome of the run, as in `run.json`.
+        /// Outcome of the run. The words are those of `run.json`.
         end: String,
-        /// Verdict in capitals.
+        /// Verdict, in capital letters.
         verdict: String,
-        /// SHA-256 of the bundle's `SHA256SUMS`.
+        /// SHA-256 of the file `SHA256SUMS` in the bundle.
         seal_sha256: String,
         /// SHA-256 of the derived files; `None` in lines of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         derived: Option<DerivedHashes>,
     },
-    /// The evidence of a run was judged again, and its derived files were rewritten.
+    /// The line records that the evidence of a run was judged again and its derived files were
+    /// rewritten.
     Judged {
-        /// Verdict in capitals.
+        /// Verdict, in capital letters.
         verdict: String,
-        /// Hashes of the rewritten files.
+        /// Hashes of the derived files that were rewritten.
         derived: DerivedHashes,
     },
-    /// The report of an experiment was written. `run_id` is the experiment's name.
+    /// The line records that the report of an experiment was written. `run_id` is the name of the
+    /// experiment.
     Together {
-        /// SHA-256 of the experiment's `SHA256SUMS`.
+        /// SHA-256 of the file `SHA256SUMS` in the directory of the experiment.
         seal_sha256: String,
     },
 }
 
-/// SHA-256 of the files derived from a bundle's evidence.
+/// SHA-256 of the files that were derived from a bundle's evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DerivedHashes {
     /// SHA-256 of `verdict.json`.
@@ -102,21 +106,21 @@ pub struct DerivedHashes {
 /// A line of the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Line number, from 1.
+    /// Line number, counted from 1.
     pub position: u64,
-    /// SHA-256 of the previous line without its line feed. In the first line: SHA-256 of the empty
-    /// string.
+    /// SHA-256 of the previous line without its line feed. In the first line, it is the SHA-256 of
+    /// the empty string.
     pub previous_sha256: String,
-    /// Name of the run.
+    /// Name of the run that the line belongs to.
     pub run_id: String,
-    /// Wall clock, nanoseconds since 1970.
+    /// Time on the wall clock, in nanoseconds since 1970.
     pub unix_ns: u64,
-    /// Bytes of a partial line after the previous line. The writer of this line moved them to
-    /// another file.
+    /// Describes a partial line that followed the previous line. The writer of this line moved the
+    /// partial line to another file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put_aside: Option<TornBytes>,
-    /// Whether the ledger matched its head when this line was written; `None` if there was no head
-    /// yet.
+    /// States whether the ledger matched its head when this line was written; `None` if there was
+    /// no head yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<HeadState>,
     /// Event.
@@ -124,7 +128,7 @@ pub struct Entry {
     pub event: Event,
 }
 
-/// Ledger of a machine.
+/// The ledger of a machine.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     path: PathBuf,
@@ -189,7 +193,7 @@ impl Ledger {
         self.append(run_id, unix_ns, event).map(|_| ())
     }
 
-    /// Reads the whole ledger and checks its chain.
+    /// Reads the whole ledger, and checks the chain of hashes.
     ///
     /// # Errors
     /// [`EvidenceError::LedgerBroken`] contains the number of the first line that does not match
@@ -198,7 +202,8 @@ impl Ledger {
         Ok(self.read_chain()?.into_iter().map(|link| link.entry).collect())
     }
 
-    /// Like [`Self::read`], but also returns a torn last line. The ledger is not changed.
+    /// Like [`Self::read`], but if the last line is torn, also returns this line. The ledger is not
+    /// changed.
     ///
     /// # Errors
     /// See [`Self::read`].
@@ -207,7 +212,7 @@ impl Ledger {
         Ok((links.into_iter().map(|link| link.entry).collect(), torn))
     }
 
-    /// Reads the whole ledger and checks its chain. Returns each line with its hash.
+    /// Reads the whole ledger, and checks the chain of hashes. Returns each line with its hash.
     ///
     /// # Errors
     /// See [`Ledger::read`].
@@ -224,8 +229,8 @@ impl Ledger {
         Ok((links, torn))
     }
 
-    /// Returns the bytes of the ledger, and the state of its head. If the file is missing, there
-    /// are no bytes.
+    /// Returns the bytes of the ledger, and the state of its head. If the ledger file is missing,
+    /// returns no bytes.
     fn read_bytes(&self) -> Result<(Vec<u8>, head::StoredHead), EvidenceError> {
         let io = |error| EvidenceError::io("read", &self.path, error);
         let mut bytes = Vec::new();
@@ -234,8 +239,9 @@ impl Ledger {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(io(error)),
         };
-        // The lock makes this function wait for writers, because a line that is just being written
-        // is not torn. If the file system has no locks, the ledger is read without a lock.
+        // The lock makes this function wait until writers have finished, so that a line that is
+        // being written does not look torn. If the file system has no locks, the ledger is read
+        // without a lock.
         let _ = file.as_ref().map(|file| flock(file, FlockOperation::LockShared));
         let head = head::read(&self.path);
         if let Some(mut file) = file {
@@ -292,19 +298,19 @@ impl Ledger {
             return Err(io("write")(error));
         }
         if size_bytes == 0 {
-            // The ledger is new, so its directory entry must also be durable.
+            // The ledger is new, so the directory must be synced too.
             self.path.parent().map_or(Ok(()), seal::sync)?;
         }
         // Errors are ignored, because some file systems cannot reserve space.
         let end_bytes = size_bytes + line.len() as u64;
         let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, end_bytes, RESERVED_BYTES);
-        // If this fails, the head remains older than the ledger and protects only the lines that it
-        // counts.
+        // If the head cannot be replaced, it remains older than the ledger, and protects only the
+        // lines that it counts.
         let _ = Head { lines: entry.position, last_sha256: sha256.clone() }.write(&self.path);
         Ok(AppendedLine { own: Link { entry, sha256 }, earlier, torn })
     }
 
-    /// Opens the ledger for appending and waits for its lock.
+    /// Opens the ledger for appending, and waits until it can lock the ledger.
     fn lock(&self) -> Result<File, EvidenceError> {
         let io = |doing| move |error| EvidenceError::io(doing, &self.path, error);
         let file = self.open().map_err(io("open"))?;
@@ -345,7 +351,7 @@ impl Ledger {
         Ok(links)
     }
 
-    /// Parses whole lines that follow the lines in `links`, and adds them there.
+    /// Parses the whole lines that follow the lines in `links`, and adds them to `links`.
     fn parse_after(&self, links: &mut Vec<Link>, lines: &[u8]) -> Result<(), EvidenceError> {
         let broken = |line, what: String| EvidenceError::LedgerBroken {
             path: self.path.clone(),
@@ -388,27 +394,27 @@ pub struct Start<'a> {
     pub name: &'a str,
     /// SHA-256 of the resolved plan.
     pub plan_sha256: &'a str,
-    /// Wall clock, nanoseconds since 1970.
+    /// Time of the start on the wall clock, in nanoseconds since 1970.
     pub unix_ns: u64,
     /// Experiment to which the run belongs; `None` for a single run.
     pub experiment: Option<&'a str>,
     /// Workload and system of the run.
     pub question: Option<Question>,
-    /// Positions in this ledger that existing bundles claim. The bundle of the new run records how
-    /// many of these positions the ledger does not confirm.
+    /// Positions that existing bundles claim to have in this ledger. The bundle of the new run
+    /// records how many of these positions the ledger does not confirm.
     pub known: &'a [position::ClaimedPosition],
 }
 
-/// A line with its hash.
+/// A line of the ledger and its hash.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     /// The line.
     pub entry: Entry,
-    /// SHA-256 of the line's text without the line feed.
+    /// SHA-256 of the line's text, without the line feed.
     pub sha256: String,
 }
 
-/// A locked ledger that ends with a whole line.
+/// A ledger that is locked and ends with a whole line.
 struct LockedLedger {
     size_bytes: u64,
     links: Vec<Link>,
@@ -486,7 +492,8 @@ mod tests {
         assert!(ledger.start(&of("d", "p", "hash")).is_err());
     }
 
-    /// If a writer is killed, the file can contain any part of its line, or zeroes instead.
+    /// If a writer is killed, the file may end with any part of the writer's line, or with zeroes
+    /// in place of the line.
     #[test]
     fn moves_a_torn_tail_away_and_continues_the_chain() {
         let (_directory, ledger) = ledger();
@@ -501,7 +508,7 @@ mod tests {
         let tails = [cut(second + 1), cut(second + 40), cut(whole.len() - 2), zeroed];
         for (number, torn) in tails.into_iter().enumerate() {
             fs::write(ledger.path(), &torn).unwrap();
-            // The head is written after the line.
+            // The head is written after the line, so it still describes the first line.
             let links = ledger.parse(first).unwrap();
             Head::of(&links).unwrap().write(ledger.path()).unwrap();
             let (entries, tail) = ledger.read_with_tail().unwrap();
@@ -532,7 +539,7 @@ mod tests {
         assert!(fs::read_to_string(ledger.path()).unwrap().starts_with(&text));
     }
 
-    /// An invalid line in the middle is not a torn tail: it was changed.
+    /// If a line before the last line is invalid, it was changed and not torn.
     #[test]
     fn only_the_end_can_be_torn() {
         let (_directory, ledger) = ledger();

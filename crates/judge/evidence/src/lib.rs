@@ -11,16 +11,16 @@
 //! | `observed.json` | [`observed`], with [`model_statistics`] if the system is a model |
 //! | `SHA256SUMS` | [`seal`] |
 //!
-//! [`fleet`] contains the merged evidence of several hosts, which is stored next to the bundle of
-//! each host. [`foreign`] contains the keys of imported results. [`tool_result`] contains the
-//! figures of another tool's result. [`cells`] reads tables that people write. The [`ledger`] lists
-//! all runs in order of their start. Each entry contains the hash of the previous entry, so that
-//! users cannot hide bad runs and publish only the best one.
+//! [`fleet`] contains the merged evidence of several hosts. It is stored in the directory that also
+//! contains the bundles of the hosts. [`foreign`] contains the keys of imported results.
+//! [`tool_result`] contains the results that another tool reported. [`cells`] reads tables that
+//! people write. The [`ledger`] lists all runs in order of their start. Each entry contains the
+//! hash of the previous entry, so that users cannot hide bad runs and publish only their best run.
 //!
 //! # Where to change what
 //!
-//! - observations in a bundle: `observed`, network in `observed/links.rs`, replays in
-//!   `observed/replay.rs`
+//! - observations in a bundle: `observed`; observations of the network: `observed/links.rs`;
+//!   observations of replays: `observed/replay.rs`
 //! - the seal: `seal.rs`; the position of a bundle in the ledger: `ledger/position.rs`; the
 //!   ledger's last line: `ledger/head.rs`; cached parsing: `ledger/cached.rs`
 //! - merged evidence of hosts: `fleet` (`fleet.json`, sums, histograms, common clock)

@@ -1,4 +1,4 @@
-//! `observed.json`: what Plimsoll observed of host, devices and storage in the measured phase, as
+//! `observed.json`: observations of the host, the devices and the storage in the measured phase, as
 //! totals. `None` means unknown, never zero.
 
 mod access_profile;
@@ -30,32 +30,32 @@ pub use links::{Interface, LinkCounters, Links, Tcp};
 pub use mapped_file::MappedFile;
 pub use replay::{Replay, TraceBegun, TraceDue, TraceFile, TraceMapping};
 
-/// Observations of the measured phase, as totals.
+/// Observations of the measured phase, as totals over this phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
-    /// Time from the start of the run until all counters had been read once: those of devices,
-    /// network mounts, the host, this process and the kernel's threads. If the process is stopped
-    /// at that moment, the counters are read late. Absent in evidence that earlier versions or
-    /// other tools wrote.
+    /// Time from the start of the run until all counters had been read once. These are the counters
+    /// of devices, network mounts, the host, this process and the kernel's threads. If the process
+    /// is stopped while it reads them, the counters are read late. Absent in evidence that earlier
+    /// versions or other tools wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_from_ns: Option<u64>,
     /// Block devices that the target uses.
     pub devices: Vec<DeviceTotals>,
     /// Parts of the target's files that were in the page cache.
     pub page_cache: PageCache,
-    /// CPU usage of the host.
+    /// CPU usage of the host in the measured phase.
     pub cpu: Cpu,
     /// CPU, memory and storage I/O of the load generator.
     pub generator: Generator,
-    /// Extents of the target's files at the start of the measurement.
+    /// Extents of the target's files, as they were at the start of the measurement.
     pub extents: Option<Extents>,
-    /// Extents of the backing files of underlying loop devices; `None` if there are none.
+    /// Extents of the backing files of underlying loop devices; `None` if there are no such files.
     #[serde(default)]
     pub backing: Option<Extents>,
     /// Settings of the underlying file systems.
     #[serde(default)]
     pub file_systems: Vec<FileSystem>,
-    /// Profile of the issued I/O.
+    /// Profile of the I/O that the load generator issued.
     pub workload: AccessProfile,
     /// Backing files of underlying loop devices.
     #[serde(default)]
@@ -64,10 +64,10 @@ pub struct Observed {
     /// FUSE.
     #[serde(default)]
     pub servers: Vec<Server>,
-    /// The observed command; `None` if the run is not from `plimsoll observe`.
+    /// The observed command; `None` if the run is not a run of `plimsoll observe`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
-    /// Device totals that an imported result contains.
+    /// Totals of device counters that an imported result contains.
     #[serde(rename = "said_devices", default, skip_serializing_if = "Vec::is_empty")]
     pub reported_devices: Vec<DeviceTotals>,
     /// I/O errors that the kernel logged for each underlying device; `None` if the kernel's log
@@ -77,7 +77,7 @@ pub struct Observed {
     /// Storage I/O of kernel threads; `None` if it could not be read.
     #[serde(default)]
     pub kernel: Option<IoBytes>,
-    /// Disks of this host that the target does not use.
+    /// Storage I/O of disks of this host that the target does not use.
     #[serde(rename = "elsewhere", default)]
     pub other_disks: Option<OtherDisks>,
     /// Memory of the host.
@@ -86,7 +86,7 @@ pub struct Observed {
     /// Pressure stall information (PSI) of the host.
     #[serde(default)]
     pub pressure: Pressure,
-    /// Storage I/O of other processes on the host.
+    /// Storage I/O of the other processes on the host.
     #[serde(default)]
     pub neighbours: Neighbours,
     /// Software RAIDs that the target uses.
@@ -98,20 +98,22 @@ pub struct Observed {
     /// Counters of the underlying network mounts.
     #[serde(default)]
     pub network_mounts: Vec<NetworkMount>,
-    /// Counters of network interfaces and TCP; absent if they were not observed or not readable.
+    /// Counters of network interfaces and TCP; absent if they were not observed or could not be
+    /// read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<Links>,
     /// Statistics of the storage system itself (`[observe.metrics]`).
     #[serde(default)]
     pub sources: Sources,
-    /// Start and end of each host or job, if several of them issued the load.
+    /// Start and end of the load on each host or of each job, if several hosts or jobs issued the
+    /// load.
     #[serde(default)]
     pub issuers: Vec<Issuer>,
     /// Statistics of a modelled system; absent for real systems.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<ModelStatistics>,
-    /// Things on the host that can falsify what the kernel reports: preloaded libraries, a tracer,
-    /// and mounts that hide files in `/proc` and `/sys`. Absent if this was not checked.
+    /// Possible causes of false kernel reports: preloaded libraries, a tracer, and mounts that hide
+    /// files in `/proc` and `/sys`. Absent if this was not checked.
     #[serde(rename = "between", default, skip_serializing_if = "Option::is_none")]
     pub interposition: Option<Vec<String>>,
     /// Executable files that the load generator had mapped at the end of the measurement. Absent if
@@ -122,14 +124,14 @@ pub struct Observed {
     /// in bundles of earlier versions and of other tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// The replayed trace; `None` for other workloads.
+    /// The replayed trace; `None` if the workload is not a replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Box<Replay>>,
     /// Facts that could not be observed.
     pub unknown: Vec<ObservationGap>,
 }
 
-/// Bytes that a process or device read from and wrote to storage.
+/// Number of bytes that a process or device read, and number of bytes that it wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoBytes {
     /// Bytes read.
@@ -139,7 +141,7 @@ pub struct IoBytes {
 }
 
 impl IoBytes {
-    /// Returns the sum of two counts, for reads and writes separately.
+    /// Adds two counts. Reads and writes are added separately.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -148,7 +150,7 @@ impl IoBytes {
         }
     }
 
-    /// Returns the increase since an earlier reading; 0 if the counter is now smaller.
+    /// Returns the increase since an earlier reading; 0 if the counter has decreased since then.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self {
@@ -158,21 +160,21 @@ impl IoBytes {
     }
 }
 
-/// Counters of one block device over the measured phase (`/sys/block/NAME/stat`).
+/// Counters of one block device (`/sys/block/NAME/stat`): their increase during the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceTotals {
     /// Kernel name.
     pub name: String,
-    /// True if the target's file system uses this device directly; false if another device of the
-    /// target uses it.
+    /// True if the target's file system uses this device directly; false if the file system uses it
+    /// only through another device.
     pub top: bool,
     /// Reads completed.
     pub reads: u64,
-    /// Number of reads that were merged with others before they were issued.
+    /// Number of reads that were merged with other reads before they were issued.
     pub reads_merged: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Sum of the times that reads took.
+    /// Sum of the durations of all reads.
     pub read_ns: u64,
     /// Writes completed.
     pub writes: u64,
@@ -180,41 +182,42 @@ pub struct DeviceTotals {
     pub writes_merged: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Sum of the times that writes took.
+    /// Sum of the durations of all writes.
     pub write_ns: u64,
     /// Number of flush requests; `None` on kernels before 5.5.
     pub flushes: Option<u64>,
     /// Bytes discarded.
     pub discarded_bytes: Option<u64>,
-    /// Time during which at least one I/O was in flight.
+    /// Total time during which at least one I/O was in flight.
     pub busy_ns: u64,
     /// Number of I/Os in flight, integrated over time.
     pub queue_ns: u64,
-    /// Part of this device's I/O that other devices on it cause and the target does not use.
-    /// Examples are other partitions, volumes and loop devices. `None` if this was not observed.
+    /// Part of this device's I/O that comes from devices which use it but do not belong to the
+    /// target. Examples are other partitions, volumes and loop devices. `None` if this part was not
+    /// observed.
     #[serde(default)]
     pub beside: Option<IoBytes>,
 }
 
-/// Software RAID (`/sys/block/md*/md`).
+/// A software RAID (`/sys/block/md*/md`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Raid {
     /// Kernel name.
     pub name: String,
     /// RAID level, such as `raid5`.
     pub level: Option<String>,
-    /// Number of missing members.
+    /// Number of members that are missing from the RAID.
     pub degraded: Option<u64>,
     /// Background activity: `idle`, `resync`, `recover`, `check`, `repair`, `reshape`.
     pub sync_action: Option<String>,
 }
 
-/// Counters of a network mount over the measured phase (`/proc/self/mountstats`).
+/// Counters of a network mount (`/proc/self/mountstats`): their increase during the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkMount {
     /// Mount point.
     pub mount_point: String,
-    /// Server and export, as in the mount table.
+    /// Server and export, in the form of the mount table.
     pub source: String,
     /// Bytes that programs read through the page cache.
     pub cached_read_bytes: u64,
@@ -222,9 +225,9 @@ pub struct NetworkMount {
     pub direct_read_bytes: u64,
     /// Bytes that programs wrote, buffered or direct.
     pub written_bytes: u64,
-    /// Bytes that the client read from the server.
+    /// Bytes that the client (this host) read from the server.
     pub server_read_bytes: u64,
-    /// Bytes that the client wrote to the server.
+    /// Bytes that the client (this host) wrote to the server.
     pub server_written_bytes: u64,
     /// Retransmitted calls.
     pub retransmissions: u64,
@@ -233,12 +236,13 @@ pub struct NetworkMount {
 /// Statistics of a storage system over the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sources {
-    /// Amount of reads from each source: `cache`, `ssd`, `hdd`, `zero`, `remote`, `other`. It is in
-    /// the unit of the system's counters.
+    /// Amount that was read from each source: `cache`, `ssd`, `hdd`, `zero`, `remote`, `other`. The
+    /// unit is that of the system's counters.
     pub reads_from: BTreeMap<String, f64>,
-    /// Amount of writes to each destination: `cache`, `oplog`, `ssd`, `hdd`, `remote`, `other`.
+    /// Amount that was written to each destination: `cache`, `oplog`, `ssd`, `hdd`, `remote`,
+    /// `other`.
     pub writes_to: BTreeMap<String, f64>,
-    /// Data reduction ratio N:1; this is N.
+    /// Data reduction ratio. The value N means N:1.
     pub data_reduction: Option<f64>,
 }
 
@@ -247,7 +251,7 @@ pub struct Sources {
 pub struct Issuer {
     /// Name of the host or job.
     pub name: String,
-    /// Start, on a clock common to all issuers.
+    /// Start of this part of the load, on a clock that is common to all issuers.
     pub start_ns: u64,
     /// End.
     pub end_ns: u64,

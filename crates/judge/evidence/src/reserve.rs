@@ -2,8 +2,8 @@
 //! the disk fills up.
 //!
 //! The reserve is a hidden file in the bundle's directory. Before a bundle file is written, the
-//! reserve shrinks by the file's size. Sealing removes the reserve. The hidden file is locked as
-//! long as its run exists, so an unlocked reserve belongs to a killed run.
+//! reserve shrinks by the file's size. Sealing removes the reserve. The run locks the hidden file,
+//! so an unlocked reserve belongs to a run that was killed.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use rustix::io::Errno;
 
 use crate::EvidenceError;
 
-/// Name of the reserve in the bundle's directory.
+/// Name of the reserve file in the bundle's directory.
 pub const FILE: &str = ".reserve";
-/// Space that a file uses in addition to its bytes, for block rounding, inode and name.
+/// Space in bytes that a file uses in addition to its contents, for block rounding, inode and name.
 const EXTRA_BYTES: u64 = 16 << 10;
 
 /// Reserved space.
@@ -27,17 +27,17 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    /// Reserves `size_bytes` in `directory`. If the file system cannot reserve space, the function
-    /// only checks that enough space is free.
+    /// Reserves `size_bytes` of space in `directory`. If the file system cannot reserve space, the
+    /// function only checks that this much space is free.
     pub fn create(directory: &Path, size_bytes: u64) -> Result<Self, EvidenceError> {
         let path = directory.join(FILE);
         let io = |error| EvidenceError::io("reserve the bundle's space in", &path, error);
         let file = File::create_new(&path).map_err(io)?;
-        // Errors are ignored, because the lock only shows that the run still exists, and some file
-        // systems have no locks.
+        // Errors are ignored, because some file systems have no locks. The lock only shows that the
+        // run still exists.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         let requested = match size_bytes {
-            // No space is reserved; the file is used only for its lock.
+            // The file reserves no space. It is used only for its lock.
             0 => Ok(()),
             bytes => fallocate(&file, FallocateFlags::empty(), 0, bytes),
         };
@@ -61,16 +61,16 @@ impl Reserve {
         }
     }
 
-    /// Releases as much space as a file of this size uses.
+    /// Releases as much reserved space as a file of this size needs.
     pub fn make_room(&self, size_bytes: u64) {
         let mut held = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         held.1 = held.1.saturating_sub(size_bytes.saturating_add(EXTRA_BYTES));
-        // A failure is ignored. The following write either has enough space anyway, or reports the
-        // error.
+        // A failure is ignored. The write that follows either has enough space anyway, or reports
+        // the error.
         let _ = held.0.set_len(held.1);
     }
 
-    /// Releases the remaining space and removes the file.
+    /// Releases the remaining space, and removes the reserve file.
     pub fn release(&self) {
         let _ = std::fs::remove_file(&self.path);
         let held = self.left.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +87,8 @@ pub fn is_held(directory: &Path) -> bool {
 /// no locks.
 fn locked(directory: &Path) -> Option<bool> {
     let path = directory.join(FILE);
-    // Only regular files are opened, because opening a pipe would block until it has a writer.
+    // Only a regular file is opened, because opening a pipe would block until another process opens
+    // it for writing.
     if !std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
         return None;
     }

@@ -3,7 +3,7 @@
 //! files.
 //!
 //! A seal lists all files in the directory except the derived files, sorted by name. No other form
-//! is valid, so a reader can see from the directory which files the seal protects.
+//! of a seal is valid. A reader can therefore see from the directory which files the seal protects.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,24 +17,25 @@ use crate::reserve;
 /// Name of the seal in a bundle.
 pub const FILE: &str = "SHA256SUMS";
 
-/// Name of the seal's signature.
+/// Name of the file that contains the seal's signature.
 pub const SIGNATURE: &str = "SHA256SUMS.minisig";
 
 /// Files that the seal does not list: the derived files, the seal itself and its signature.
 pub const DERIVED: [&str; 4] = ["verdict.json", "report.html", FILE, SIGNATURE];
 
-/// Maximum size of a file that is read. Files of a bundle have a few megabytes, but a foreign file
-/// can have any size.
+/// Maximum size of a file that is read, in bytes. A file of a bundle has a few megabytes, but a
+/// foreign file can have any size.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
-/// SHA-256 in lower-case hexadecimal.
+/// Returns the SHA-256 of the bytes, in lower-case hexadecimal.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |half: u8| char::from(DIGITS[usize::from(half & 15)]);
     Sha256::digest(bytes).iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
-/// Contents of the files in a directory whose seal is valid. These are the bytes that were checked.
+/// Contents of the files in a directory whose seal is valid. They are the same bytes that were
+/// checked against the seal.
 #[derive(Clone, Debug)]
 pub struct SealedFiles {
     directory: PathBuf,
@@ -75,7 +76,7 @@ impl SealedFiles {
 /// Content of a directory that is to be sealed or checked.
 struct DirectoryContent {
     files: BTreeMap<String, Vec<u8>>,
-    /// Descriptions of the entries that do not belong in a bundle.
+    /// Descriptions of directory entries that do not belong to a bundle.
     strange: Vec<String>,
 }
 
@@ -107,8 +108,8 @@ fn read(directory: &Path) -> Result<DirectoryContent, EvidenceError> {
     Ok(DirectoryContent { files, strange })
 }
 
-/// Returns true if a killed run can leave a file with this name behind. Such a file is a partial
-/// derived file or the reserve.
+/// Returns true if a run that is killed can leave a file with this name. Such a file is an
+/// incomplete derived file or the reserve.
 fn is_unfinished(name: &str) -> bool {
     let half = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".new"));
     name == reserve::FILE || half.is_some_and(|of| DERIVED.contains(&of))
@@ -128,9 +129,9 @@ fn text_of(files: &BTreeMap<String, Vec<u8>>) -> String {
     files.iter().map(|(name, bytes)| format!("{}  {name}\n", sha256_hex(bytes))).collect()
 }
 
-/// Seals the bundle in `directory`, and returns the SHA-256 of the seal itself. It syncs first the
-/// files, then the seal, then the directory. The ledger line with the seal's hash is written later.
-/// If that line exists, the files therefore exist too.
+/// Seals the bundle in `directory`, and returns the SHA-256 of the seal itself. Syncs first the
+/// files, then the seal, then the directory. The ledger line with the hash of the seal is written
+/// later. If this line exists, the files are therefore on disk too.
 ///
 /// # Errors
 /// A file cannot be read, or the seal cannot be written.
@@ -146,8 +147,8 @@ pub fn seal(directory: &Path) -> Result<String, EvidenceError> {
     Ok(sha256_hex(text.as_bytes()))
 }
 
-/// Syncs a file, or the entries of a directory. Does nothing on a file system that cannot sync
-/// directories.
+/// Syncs a file, or the entries of a directory. If the file system cannot sync directories, does
+/// nothing.
 pub(crate) fn sync(path: &Path) -> Result<(), EvidenceError> {
     let synced = fs::File::open(path).and_then(|file| file.sync_all());
     match synced {
@@ -180,7 +181,7 @@ pub fn open(directory: &Path) -> Result<SealedFiles, EvidenceError> {
     Ok(SealedFiles { directory: directory.to_path_buf(), files, sha256 })
 }
 
-/// Returns a description of each difference between the files and the seal.
+/// Returns one description for each difference between the files and the seal.
 fn differences(seal: &str, expected: &str, found: &DirectoryContent) -> String {
     fn sums(text: &str) -> BTreeMap<&str, &str> {
         text.lines().filter_map(|line| line.split_once("  ")).map(|(s, n)| (n, s)).collect()

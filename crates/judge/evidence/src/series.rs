@@ -1,30 +1,32 @@
-//! `series.csv`: figures over time, with one row for each class and gauge in each interval.
+//! `series.csv`: measured values over time. There is one row for each class and for each gauge in
+//! each interval.
 //!
 //! There are two kinds of rows with the same columns. A *class* row counts the I/Os of a class that
 //! completed in the interval (`count`, `sum_ns`, `bytes`, `max_ns`). A *gauge* row contains one
 //! `value` (a CPU share, or the increase of a device counter). I/Os that were in flight or due at
-//! the end of the measured phase have separate class rows, named `CLASS.drained`. These rows are in
-//! the later interval in which the I/Os completed or were abandoned. The phase's latencies include
-//! these I/Os, but its rates do not. An empty cell is unknown. A run of Plimsoll writes no row for
-//! a class without completed I/Os, so a missing row means zero. Sums can be added over intervals
-//! and classes. Every mean is thus computed from sums, never from other means.
+//! the end of the measured phase have separate class rows, named `CLASS.drained`. These rows belong
+//! to the later interval in which the I/Os completed or were abandoned. The latencies of the phase
+//! include these I/Os, but its rates do not. An empty cell means that the value is unknown. A run
+//! of Plimsoll writes no row for a class without completed I/Os, so a missing row means zero. Sums
+//! can be added over intervals and classes. Every mean is thus computed from sums, never from other
+//! means.
 
 use std::io::{BufRead, Write};
 
 /// Column names, in order.
 pub const HEADER: &str = "phase,start_ns,duration_ns,name,count,sum_ns,bytes,max_ns,value";
 
-/// Suffix of the class name in rows about drained I/Os.
+/// Suffix of the class name in rows that count drained I/Os.
 const DRAINED: &str = ".drained";
 
-/// Returns the name in rows about drained I/Os of a class. Drained I/Os were in flight or due at
-/// the end of the measured phase.
+/// Returns the name that identifies rows with the drained I/Os of a class. Drained I/Os were in
+/// flight or due at the end of the measured phase.
 #[must_use]
 pub fn drained_name(class: &str) -> String {
     format!("{class}{DRAINED}")
 }
 
-/// Returns the class if `name` is that of rows about drained I/Os; `None` for other rows.
+/// Returns the class if `name` is the name of rows that count drained I/Os; `None` for other names.
 #[must_use]
 pub fn drained_class(name: &str) -> Option<&str> {
     name.strip_suffix(DRAINED)
@@ -39,13 +41,14 @@ pub fn operation_of(class: &str) -> &str {
 /// Names of gauges that count failed I/Os begin with this prefix.
 const ERRORS: &str = "errors.";
 
-/// Returns the name of the gauge that counts the failed I/Os of a class in an interval.
+/// Returns the name of the gauge that counts, for each interval, the failed I/Os of a class.
 #[must_use]
 pub fn errors_name(class: &str) -> String {
     format!("{ERRORS}{class}")
 }
 
-/// Returns the class if `name` is that of a gauge that counts failed I/Os; `None` for other rows.
+/// Returns the class if `name` is the name of a gauge that counts failed I/Os; `None` for other
+/// names.
 #[must_use]
 pub fn errors_class(name: &str) -> Option<&str> {
     name.strip_prefix(ERRORS)
@@ -54,7 +57,7 @@ pub fn errors_class(name: &str) -> Option<&str> {
 /// A row of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Index of the row's phase in the list of the run's phases.
+    /// Index of the phase to which the row belongs, in the list of the run's phases.
     pub phase: u32,
     /// Start of the interval, relative to the start of the run.
     pub start_ns: u64,
@@ -73,7 +76,7 @@ pub enum Data {
     Class {
         /// Number of I/Os.
         count: u64,
-        /// Sum of their latencies.
+        /// Sum of the latencies of these I/Os.
         sum_ns: u64,
         /// Transferred bytes.
         bytes: u64,
@@ -85,7 +88,7 @@ pub enum Data {
 }
 
 impl Row {
-    /// Writes the row as a line.
+    /// Writes the row as one line of the file.
     ///
     /// # Errors
     /// The writer fails.
@@ -100,7 +103,7 @@ impl Row {
         }
     }
 
-    /// Reads a line that [`Row::write`] wrote.
+    /// Parses a line that [`Row::write`] has written.
     ///
     /// # Errors
     /// Returns a text with the field and the reason.
@@ -108,7 +111,7 @@ impl Row {
         let fields: Vec<&str> = line.split(',').collect();
         let [phase, start_ns, duration_ns, name, count, sum_ns, bytes, max_ns, value] = fields[..]
         else {
-            return Err(format!("{} columns instead of 9", fields.len()));
+            return Err(format!("a row must have 9 columns, but has {}", fields.len()));
         };
         let number = |name: &str, text: &str| {
             text.parse::<u64>().map_err(|_| format!("{name} is {text:?}, not a whole number"))
@@ -146,7 +149,7 @@ pub fn write<'a>(
     rows.into_iter().try_for_each(|row| row.write(out))
 }
 
-/// Reads a file that [`write()`] wrote.
+/// Reads a file that [`write()`] has written.
 ///
 /// # Errors
 /// Returns a text with the line number and the reason.

@@ -17,8 +17,8 @@ use crate::EvidenceError;
 /// Suffix that minisign appends to the name of the signed file.
 pub const SUFFIX: &str = ".minisig";
 
-/// Untrusted comment, which is the first line of a signature. The signature does not protect this
-/// comment, so only this exact text is accepted.
+/// Untrusted comment: the first line of a signature. The signature does not protect this comment,
+/// so only this exact text is accepted.
 const REMARK: &str = "signature of evidence sealed by Plimsoll";
 
 /// Lengths of the second and fourth line in a signature: 74 and 64 bytes in base 64.
@@ -37,7 +37,7 @@ impl std::fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// Reads a minisign secret key. Calls `password` if the key is encrypted.
+    /// Reads a secret key in minisign's format. Calls `password` if the key is encrypted.
     ///
     /// # Errors
     /// The file is not a secret key, or the password is wrong.
@@ -59,13 +59,13 @@ impl Signer {
         Ok(Self { secret, public: public.to_base64() })
     }
 
-    /// Returns the public key as a single line, as minisign writes it.
+    /// Returns the public key as a single line, in the form that minisign writes.
     #[must_use]
     pub fn public(&self) -> &str {
         &self.public
     }
 
-    /// Signs the bytes and the comment.
+    /// Signs the content and the comment.
     ///
     /// # Errors
     /// The operating system provides no random numbers.
@@ -79,11 +79,12 @@ impl Signer {
     }
 }
 
-/// Creates a key pair: the secret key at `path`, readable only by its owner, and the public key at
-/// `path` plus `.pub`. Returns the public key as a single line.
+/// Creates a key pair. The secret key is written to `path`, and only the owner of the file can read
+/// it. The public key is written to `path` with the suffix `.pub`. Returns the public key as a
+/// single line.
 ///
 /// # Errors
-/// A file exists already or cannot be written.
+/// One of the files exists already or cannot be written.
 pub fn make_keys(path: &Path, password: Option<String>) -> Result<String, EvidenceError> {
     let wrong = |error: minisign::PError| EvidenceError::Key {
         path: path.to_path_buf(),
@@ -108,7 +109,8 @@ pub fn make_keys(path: &Path, password: Option<String>) -> Result<String, Eviden
     Ok(pair.pk.to_base64())
 }
 
-/// Reads a public key from a line as minisign writes it, or from a file.
+/// Reads a public key. The argument is a line in the form that minisign writes, or the path of a
+/// file that contains such a line.
 ///
 /// # Errors
 /// The argument is neither a key nor a readable file.
@@ -123,7 +125,7 @@ pub fn public_key(line_or_file: &str) -> Result<String, EvidenceError> {
     key.map(|key| key.to_base64()).map_err(|error| wrong(error.to_string()))
 }
 
-/// Checks a signature, and returns the signed comment.
+/// Checks a signature, and returns the comment that the signature protects.
 ///
 /// # Errors
 /// Returns a text with the reason.
@@ -135,8 +137,8 @@ pub fn check(public: &str, bytes: &[u8], signature: &str) -> Result<String, Stri
     }
     let key = PublicKey::from_base64(public).map_err(|error| error.to_string())?;
     let read = SignatureBox::from_string(signature).map_err(|error| error.to_string())?;
-    // The parts that are not signed must have exactly one form. Otherwise a signature with changed
-    // parts would still be accepted.
+    // The parts of a signature file that are not signed must have exactly one form. Otherwise, a
+    // file in which these parts were changed would still be accepted.
     if read.to_string() != signature {
         return Err("it does not have exactly the form that minisign writes".to_owned());
     }
@@ -146,7 +148,7 @@ pub fn check(public: &str, bytes: &[u8], signature: &str) -> Result<String, Stri
 }
 
 /// Returns true if the untrusted comment is the text that [`Signer::sign`] writes. The signature
-/// does not protect this comment.
+/// does not protect the untrusted comment.
 #[must_use]
 pub fn has_own_remark(signature: &str) -> bool {
     signature.lines().next() == Some(&format!("untrusted comment: {REMARK}"))

@@ -1,8 +1,8 @@
 //! Strict JSON reader, which rejects duplicate keys and unknown fields.
 //!
-//! If a key occurs twice, different programs use different values. If Plimsoll ignored a field, a
-//! person could rely on it although Plimsoll does not. Therefore the parsed value must contain
-//! everything in the file.
+//! If a key occurs twice, different programs may use different values of it. If Plimsoll ignored a
+//! field, a reader of the file could rely on a field that has no effect. The parsed value must
+//! therefore contain everything that is in the file.
 
 use std::fmt;
 
@@ -10,32 +10,33 @@ use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Vis
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Reads a value from JSON. Content that would be ignored is an error.
+/// Reads a value from JSON. Returns an error if a part of the JSON would be ignored.
 ///
 /// # Errors
-/// Returns a text with the reason: a syntax error, a duplicate key or an unknown field.
+/// Returns a text with the reason. The reason is a syntax error, a duplicate key or an unknown
+/// field.
 pub fn read<T: DeserializeOwned + Serialize>(text: &str) -> Result<T, String> {
     let typed: T = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let Strict(said) = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let read = serde_json::to_value(&typed).map_err(|error| error.to_string())?;
     match find_ignored(&said, &read, "") {
         None => Ok(typed),
-        Some(at) => Err(format!(
-            "{at} is an unknown field or has content that Plimsoll does not \
-            read"
-        )),
+        Some(at) => {
+            Err(format!("{at} is an unknown field or has content that Plimsoll does not read"))
+        }
     }
 }
 
-/// Returns the first location in the file's content (`said`) that is missing from the parsed value
-/// (`read`). The parsed value may also contain defaults that the file omits.
+/// Returns the first location in the content of the file (`said`) whose value is missing from the
+/// parsed value (`read`). The parsed value may contain defaults that are not in the file.
 fn find_ignored(said: &Value, read: &Value, at: &str) -> Option<String> {
     match (said, read) {
         (Value::Object(said), Value::Object(read)) => said.iter().find_map(|(key, value)| {
             let at = format!("{at}.{key}");
             match read.get(key) {
                 Some(read) => find_ignored(value, read, &at),
-                // When the value is written, null fields are omitted, so null may be missing here.
+                // Null fields are omitted when the parsed value is written, so a null may be
+                // missing here.
                 None if value.is_null() => None,
                 None => Some(at.trim_start_matches('.').to_owned()),
             }
@@ -47,12 +48,12 @@ fn find_ignored(said: &Value, read: &Value, at: &str) -> Option<String> {
         }
         (Value::Number(said), Value::Number(read)) if said.as_f64() == read.as_f64() => None,
         (said, read) if said == read => None,
-        // Empty lists and maps may be omitted.
+        // Empty lists and maps may also be omitted when the parsed value is written.
         _ => Some(at.trim_start_matches('.').to_owned()),
     }
 }
 
-/// JSON value without duplicate keys.
+/// A JSON value without duplicate keys.
 struct Strict(Value);
 
 impl<'de> Deserialize<'de> for Strict {

@@ -1,10 +1,10 @@
-//! A result of another tool, as that tool reports it. The types are the same for all tools.
+//! A result that another tool reported. The types are the same for all tools.
 //!
-//! `plimsoll-import` fills a [`ToolResult`] from a file; `plimsoll-judge` checks whether its
-//! figures can all be true at once. Neither invents values: a value that a file does not state is
-//! `None` or empty, never zero. Every [`Figure`] contains its location in the file, and the range
-//! of values that the tool would print in the same way. Rules therefore need no additional
-//! tolerances, and findings can name the field.
+//! `plimsoll-import` fills a [`ToolResult`] from a file; `plimsoll-judge` checks whether all
+//! figures can be true at the same time. Neither of the two invents values: a value that a file
+//! does not state is `None` or empty, never zero. Every [`Figure`] contains its location in the
+//! file, and the range of values that the tool would print in the same way. Rules therefore need no
+//! additional tolerances, and a finding can name the field in the file.
 //!
 //! | type | content |
 //! |---|---|
@@ -37,20 +37,21 @@ pub use setting::{CounterReset, Durability, MediaClass, Outstanding, Pattern, Se
 pub struct ToolResult {
     /// Origin of the result.
     pub source: Source,
-    /// Parts of the result: jobs, hosts, ranks or phases. A result that is not divided has one
+    /// Parts of the result: jobs, hosts, ranks or phases. A result that is not divided contains one
     /// part.
     pub parts: Vec<Part>,
     /// Figures that are aggregates of other figures.
     pub combined: Vec<Aggregate>,
-    /// Numbers of parts that the result states, for comparison with the parts that it contains.
+    /// Numbers of parts that the result states. They are compared with the parts that the result
+    /// contains.
     pub memberships: Vec<Membership>,
-    /// Large sets of values. They have too many values to create a part for each.
+    /// Large sets of values. A set contains too many values to create a part for each of them.
     pub populations: Vec<Population>,
-    /// Repeated passes over the same data, in order, such as the epochs of a training.
+    /// Repeated passes over the same data, in order. The epochs of a training are such passes.
     pub passes: Vec<Pass>,
-    /// Warnings and errors of the tool about its own result, in the tool's words.
+    /// Warnings and errors that the tool reported about its own result, in the tool's words.
     pub complaints: Vec<Complaint>,
-    /// Content that was skipped or unreadable, with a sentence for each case.
+    /// Sentences about content that was skipped or could not be read.
     pub remarks: Vec<String>,
     /// Options that the result states. The keys are the tool's names for the options.
     pub options: BTreeMap<String, String>,
@@ -63,8 +64,8 @@ impl ToolResult {
         Self { source, ..Self::default() }
     }
 
-    /// Returns a short name for tables: the file and, if the file contains several results, the
-    /// location in it.
+    /// Returns a short name for tables. It consists of the name of the file and, if the file
+    /// contains several results, of the location in the file.
     #[must_use]
     pub fn label(&self) -> String {
         match &self.source.place {
@@ -79,7 +80,7 @@ impl ToolResult {
     }
 }
 
-/// Origin of a result.
+/// Origin of a result: the tool, and the file that contains the result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Source {
     /// Common name of the tool (`fio`); empty for a table that does not state the tool.
@@ -90,46 +91,48 @@ pub struct Source {
     pub format: String,
     /// Path of the file, relative to the imported path.
     pub file: String,
-    /// Location of the result in a file with several results: a line, a phase or the name of a
-    /// test.
+    /// Location of the result, if the file contains several results. It is a line, a phase or the
+    /// name of a test.
     pub place: Option<String>,
-    /// Time when the run started or ended, seconds since 1970.
+    /// Time when the run started or ended, in seconds since 1970.
     pub taken_unix_s: Option<f64>,
 }
 
-/// A part of a result that has separate figures.
+/// A part of a result. The part has its own figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Part {
     /// Name of the part in the result; empty if the result is not divided.
     pub name: String,
     /// Host that ran the part.
     pub host: Option<String>,
-    /// Rank, job number or client that ran the part.
+    /// Number of the rank, job or client that ran the part.
     pub rank: Option<String>,
-    /// Name that the tool gives to the group of parts that ran at the same time; `None` if unknown.
+    /// Name of the group of parts that ran at the same time. The tool assigns the name; `None` if
+    /// unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// Requested workload.
     pub setting: Setting,
-    /// Run time, ns.
+    /// Run time of the part, in ns.
     pub window_ns: Option<Figure>,
-    /// Start time, seconds since 1970.
+    /// Start time of the part, in seconds since 1970.
     pub start_unix_s: Option<f64>,
     /// Figures for each kind of operation.
     pub operations: Vec<Operation>,
-    /// Share of data operations in each range of completion latencies. The shares of all ranges add
-    /// up to 1.
+    /// Share of the data operations whose completion latency is in a range, for each range. The
+    /// shares of all ranges add up to 1.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub latency_shares: Vec<Bin>,
-    /// Figures that the result states over time.
+    /// Figures of the result that are series over time.
     pub series: Vec<Series>,
     /// Number of errors.
     pub errors: Option<Figure>,
-    /// Share of one CPU that a generator thread used (0 to 1).
+    /// CPU time of a generator thread, as a share of one CPU (0 to 1).
     pub generator_cpu_share: Option<Figure>,
-    /// Device counters, as the tool reports them.
+    /// Counters of devices, as the tool reports them.
     pub devices: Vec<DeviceCounts>,
-    /// True if this part is a total of other parts. It must not be added to them.
+    /// True if this part is a total of other parts. Such a part must not be added to the other
+    /// parts.
     pub is_total: bool,
 }
 
@@ -161,11 +164,11 @@ pub struct Complaint {
     pub weight: Weight,
     /// Text of the message.
     pub says: String,
-    /// Location of the message.
+    /// Location of the message in the result.
     pub field: String,
 }
 
-/// Severity of a tool's complaint.
+/// Severity of a warning or error that a tool reports about its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {

@@ -1,5 +1,6 @@
-//! Bundles and ledgers with changed bytes. They are sealed again, so that the readers parse the
-//! changes. Each is read or rejected with a message, quickly and without a panic.
+//! Tests bundles and ledgers whose bytes were changed. They are sealed again, so that the readers
+//! parse the changed bytes. Each file must be read, or rejected with a message, quickly and without
+//! a panic.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ const BUNDLE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../run/cli/tests/fixtures/earlier/rules-11");
 /// Number of changes that are tested for each file. `PLIMSOLL_FUZZ=100000` sets a long run.
 const CHANGES: u64 = 30;
-/// A reader that takes longer than this hangs.
+/// A reader that takes longer than this is considered hung.
 const LIMIT: Duration = Duration::from_secs(5);
 
 fn mix(seed: u64) -> u64 {
@@ -30,8 +31,8 @@ fn changes() -> u64 {
     std::env::var("PLIMSOLL_FUZZ").map_or(CHANGES, |count| count.parse().unwrap())
 }
 
-/// Changes a file: flips a bit, replaces a digit, a number or bytes, cuts the file off, or repeats
-/// or removes a piece.
+/// Changes a file at random: flips a bit, replaces a digit, a number or bytes, cuts the file off,
+/// or repeats or removes a piece.
 fn changed(bytes: &[u8], seed: u64) -> Vec<u8> {
     const WORDS: [&[u8]; 10] = [
         b"-1",
@@ -100,7 +101,7 @@ fn a_changed_bundle_is_read_or_rejected() {
             let change = changed(bytes, seed);
             fs::write(&path, &change).unwrap();
             if change != *bytes {
-                // If the file is not sealed again, every change is detected.
+                // Without a new seal, every change is detected.
                 assert!(seal::open(directory.path()).is_err(), "{name}, seed {seed}");
             }
             let mut all = files.clone();
@@ -146,7 +147,8 @@ fn only_the_last_line_of_a_ledger_can_change_unnoticed_by_its_chain() {
         fs::write(ledger.path(), &change).unwrap();
         let start = Instant::now();
         if let Ok((read, _)) = ledger.read_with_tail() {
-            // Only the head protects the last line. The chain protects all other lines.
+            // The chain protects all lines except the last. Only the ledger's head protects the
+            // last line.
             let protected = read.len().saturating_sub(1);
             assert!(protected < entries.len(), "seed {seed}");
             assert_eq!(read[..protected], entries[..protected], "seed {seed}");

@@ -470,7 +470,7 @@ fn percentiles_line(reported: &mut ToolResult, line: &str, number: usize) {
     }
 }
 
-/// Returns the profile of the workload from the words in the text.
+/// Parses the profile of the workload, which DiskSpd prints as words and values.
 fn profile_in_text(lines: &[&str]) -> std::collections::BTreeMap<String, String> {
     let mut options = std::collections::BTreeMap::new();
     for line in lines {

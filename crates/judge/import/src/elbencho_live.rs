@@ -61,7 +61,10 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         }
         if cells.len() < header.len() {
             let (is, should) = (cells.len(), header.len());
-            return Err(format!("line {} contains {is} cells instead of {should}", index + 1));
+            return Err(format!(
+                "line {} contains {is} cells, but the header has {should}",
+                index + 1
+            ));
         }
         let row = Columns::of(&header, cells, index + 1);
         if row.text("Rank").is_some_and(|rank| rank != "Total") {
@@ -187,11 +190,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const LIVE: &str = "ISO Date,Label,Phase,RuntimeMS,Rank,MixType,Done%,DoneBytes,MiB/s,IOPS,Entries,Entries/s,Lat \
-        Ent us,Lat IO us,Active,CPU,Service,\n\
-        2025-12-20T12:08:01.821-0600,,READ,1000,Total,,30,104857600,100,200,0,0,0,10000,8,5,,\n\
-        2025-12-20T12:08:01.821-0600,,READ,1000,0,,30,52428800,50,100,0,0,0,10000,8,5,,\n\
-        2025-12-20T12:08:02.821-0600,,READ,2000,Total,,100,314572800,200,400,0,0,0,20000,8,5,,\n";
+    const LIVE: &str = "ISO \
+                        Date,Label,Phase,RuntimeMS,Rank,MixType,Done%,DoneBytes,MiB/s,IOPS,Entries,Entries/s,Lat \
+                        Ent us,Lat IO \
+                        us,Active,CPU,Service,\n2025-12-20T12:08:01.821-0600,,READ,1000,Total,,30,104857600,100,200,0,0,0,10000,8,5,,\n2025-12-20T12:08:01.821-0600,,READ,1000,0,,30,52428800,50,100,0,0,0,10000,8,5,,\n2025-12-20T12:08:02.821-0600,,READ,2000,Total,,100,314572800,200,400,0,0,0,20000,8,5,,\n";
 
     #[test]
     fn the_last_row_of_a_phase_is_its_result() {

@@ -24,7 +24,7 @@ use stream::Draft;
 
 /// Note on a job file without a target.
 pub const NO_PLACE: &str = "does not specify a directory or device, so the target is the working \
- directory; change target.path";
+                            directory; change target.path";
 
 /// Result of converting a fio job to a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,12 +82,13 @@ fn one_stage(job: FioJob, text: &str) -> Result<FioJob, Vec<PlanError>> {
         return Ok(job);
     };
     let message = format!(
-        "[{}] waits for the jobs before it (stonewall), but a plan runs all its streams at the \
-         same time",
+        "[{}] waits for the jobs before it (stonewall), but a plan runs all its streams at the same \
+         time",
         printable(&second.name)
     );
     let help = "run the stages one after another (plimsoll run JOB), create a plan for each stage \
-     (plimsoll plan import JOB --out DIR), or list the `sections` of a single stage"
+                (plimsoll plan import JOB --out DIR), or list only the sections of one stage in \
+                `sections`"
         .to_owned();
     Err(vec![PlanError::new(text, &(0..0), String::new(), message, help)])
 }
@@ -243,8 +244,8 @@ fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
         let most = drafts.iter().filter_map(of).max();
         if drafts.iter().any(|d| of(d) != most) && drafts.len() > 1 {
             notes.general(&format!(
-                "sets different {what} for its jobs; streams of a plan run for the same time, so \
-                 the longest time is used"
+                "sets different {what} for its jobs; all streams of a plan run for the same time, \
+                 so the plan uses the longest of these times"
             ));
         }
         most
@@ -253,8 +254,8 @@ fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
     let warm_up_ns = longest(|d| d.warm_up_ns, "ramp times", &mut notes);
     if measure_ns.is_none() {
         notes.general(
-            "sets no runtime, so fio would have ended after `size` bytes; in the plan, \
-             phases.measure sets the time",
+            "sets no runtime, so fio ends after `size` bytes; in the plan, phases.measure sets the \
+             run time",
         );
     }
     FioJob {

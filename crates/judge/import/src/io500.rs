@@ -217,7 +217,7 @@ fn of_phase(reported: &mut ToolResult, entries: &Entries<'_>, name: &str) {
         let line = entries.get("t_end").map_or(0, |(_, line)| *line);
         let field = format!("line {line} ({name} t_end, t_start)");
         let between = Figure::within((end - start) * NS_PER_S, CLOCK_NS, field);
-        let what = format!("the duration of {name}, compared with its start and end");
+        let what = format!("the stated duration of {name}, compared with its start and end times");
         let (formula, of) = (Formula::Sum, vec![between]);
         reported.combined.push(Aggregate { what, formula, total: window, of, slack: 1e-6 });
     }
@@ -458,10 +458,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const RESULT: &str = "[run]\nprocs = 2\nversion = io500-sc20\n\n[ior-easy-write]\nt_start = 2020-10-31 \
-        10:00:00\nscore = 2.000000\nt_delta = 300.2000\nt_end = 2020-10-31 10:05:00\n[ior-hard-write]\nscore = \
-        1.000000\n[ior-easy-read]\nscore = 2.000000\n[ior-hard-read]\nscore = 1.000000\n[SCORE]\nBW = 1.414214\nMD = \
-        9.000000 [INVALID]\nSCORE = 3.567621 [INVALID]\n";
+    const RESULT: &str = "[run]\nprocs = 2\nversion = io500-sc20\n\n[ior-easy-write]\nt_start = \
+                          2020-10-31 10:00:00\nscore = 2.000000\nt_delta = 300.2000\nt_end = \
+                          2020-10-31 10:05:00\n[ior-hard-write]\nscore = \
+                          1.000000\n[ior-easy-read]\nscore = 2.000000\n[ior-hard-read]\nscore = \
+                          1.000000\n[SCORE]\nBW = 1.414214\nMD = 9.000000 [INVALID]\nSCORE = \
+                          3.567621 [INVALID]\n";
 
     #[test]
     fn a_result_has_its_phases_and_scores() {
@@ -504,8 +506,7 @@ mod tests {
 
     #[test]
     fn attaches_ranks_and_reports_missing_ones() {
-        let ranks = "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n\
-            write,0,3.0e+02,3.0e+02,1.073741824e+09,1.1e+09\n";
+        let ranks = "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\nwrite,0,3.0e+02,3.0e+02,1.073741824e+09,1.1e+09\n";
         assert!(is_ranks(ranks));
         let ranks = read_ranks(ranks, "a/ior-easy-write.csv").unwrap();
         let mut results = vec![read_result(RESULT, "a/result.txt").unwrap()];
@@ -514,7 +515,8 @@ mod tests {
         let result = &results[0];
         assert_eq!((result.memberships[0].stated.value, result.memberships[0].found), (2.0, 1));
         assert_eq!(result.memberships[0].missing, ["rank 1"]);
-        // This value is half of the stated score.
+        // The ranks that were found add up to half of the stated score, because one of two ranks is
+        // missing.
         let population = &result.populations[1];
         let sum: f64 = population.values.iter().sum();
         assert!((sum / population.claims[0].total.value - 0.5).abs() < 1e-9);
@@ -533,8 +535,8 @@ mod tests {
 
     #[test]
     fn ignores_ranks_of_another_operation() {
-        let text = "rank,items,rate-File creation,time-File creation,rate-File stat,time-File stat\n0,5,,,9e3,491\n\
-            1,5,,,9e3,450\n2,5,5e3,822,,\n";
+        let text = "rank,items,rate-File creation,time-File creation,rate-File stat,time-File \
+                    stat\n0,5,,,9e3,491\n1,5,,,9e3,450\n2,5,5e3,822,,\n";
         let ranks = read_ranks(text, "a/mdtest-easy-stat.csv").unwrap();
         assert_eq!((ranks.ranks.len(), ranks.times_ns), (3, vec![491e9, 450e9]));
     }
@@ -557,7 +559,7 @@ mod tests {
         let marked =
             "[RESULT-invalid]       ior-easy-write        0.000000 GiB/s  : time 0.000 seconds\n";
         assert_eq!(read_summary(marked, "x").unwrap().complaints.len(), 1);
-        // A later run in the same log is complete.
+        // The same log contains a later run, which is complete.
         let again = format!("{marked}{}", marked.replace("-invalid", "").replace("0.000", "3.100"));
         assert!(read_summary(&again, "x").unwrap().complaints.is_empty());
     }

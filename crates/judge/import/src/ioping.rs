@@ -139,17 +139,20 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    // Output of version 1.3.
-    const READS: &str = "4 KiB <<< . (ext4 /dev/vda 252.0 GiB): request=1 time=99.0 us (warmup)\n4 KiB <<< . (ext4 \
-        /dev/vda 252.0 GiB): request=2 time=192.9 us\n\n--- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n5 \
-        requests completed in 943.8 us, 20 KiB read, 5.30 k iops, 20.7 MiB/s\ngenerated 6 requests in 1.00 s, 24 KiB, \
-        5 iops, 24.0 KiB/s\nmin/avg/max/mdev = 126.4 us / 188.8 us / 264.3 us / 45.9 us\n";
-    const WRITES: &str = "--- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n2.00 k requests completed in 3.00 s, \
-        31.2 MiB written, 665 iops, 10.4 MiB/s\ngenerated 2 k requests in 3.02 s, 31.2 MiB, 661 iops, 10.3 MiB/s\n\
-        min/avg/max/mdev = 71.4 us / 1.50 ms / 25.7 ms / 2.27 ms\n";
-    const NONE: &str = "--- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n0 requests completed in 0 ns, 0 B read, \
-        0 iops, 0 B/s\ngenerated 1 requests in 2.01 ms, 4 KiB, 498 iops, 1.95 MiB/s\nmin/avg/max/mdev = 0 ns / 0 ns / \
-        0 ns / 0 ns\n";
+    // These texts have the format of ioping 1.3.
+    const READS: &str = "4 KiB <<< . (ext4 /dev/vda 252.0 GiB): request=1 time=99.0 us (warmup)\n4 \
+                         KiB <<< . (ext4 /dev/vda 252.0 GiB): request=2 time=192.9 us\n\n--- . \
+                         (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n5 requests completed in \
+                         943.8 us, 20 KiB read, 5.30 k iops, 20.7 MiB/s\ngenerated 6 requests in \
+                         1.00 s, 24 KiB, 5 iops, 24.0 KiB/s\nmin/avg/max/mdev = 126.4 us / 188.8 us \
+                         / 264.3 us / 45.9 us\n";
+    const WRITES: &str = "--- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n2.00 k requests \
+                          completed in 3.00 s, 31.2 MiB written, 665 iops, 10.4 MiB/s\ngenerated 2 \
+                          k requests in 3.02 s, 31.2 MiB, 661 iops, 10.3 MiB/s\nmin/avg/max/mdev = \
+                          71.4 us / 1.50 ms / 25.7 ms / 2.27 ms\n";
+    const NONE: &str = "--- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n0 requests completed \
+                        in 0 ns, 0 B read, 0 iops, 0 B/s\ngenerated 1 requests in 2.01 ms, 4 KiB, \
+                        498 iops, 1.95 MiB/s\nmin/avg/max/mdev = 0 ns / 0 ns / 0 ns / 0 ns\n";
 
     #[test]
     fn statistics_are_read_run_after_run() {
@@ -161,7 +164,7 @@ mod tests {
         assert_eq!((read.kind.clone(), read.rate_per_s[0].value), (Kind::Read, 5300.0));
         assert_eq!((read.count[0].value, read.bytes[0].value), (5.0, 20480.0));
         assert_eq!(read.latencies[0].max_ns.as_ref().unwrap().value.round(), 264_300.0);
-        // The rate is computed from the times of requests, not from the run time.
+        // The window of the rate is the sum of the request times, not the run time.
         assert_eq!(read.window_ns.as_ref().unwrap().value.round(), 943_800.0);
         assert_eq!(reads.window_ns.as_ref().unwrap().value, 1e9);
         assert_eq!(reads.setting.target.as_deref(), Some("."));

@@ -218,14 +218,15 @@ fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) 
     }
     if names.iter().any(|name| name.starts_with("Latency")) && !reported.parts.is_empty() {
         reported.remarks.push(
-            "IOR prints a latency that is the mean of only the fastest task, so it is not used"
+            "IOR prints only the mean latency of the fastest task, so Plimsoll does not use this \
+             latency"
                 .into(),
         );
     }
 }
 
-/// Returns the number of bytes that IOR counted, if it differs from the total size of the requested
-/// files.
+/// Returns the number of bytes that IOR moved. IOR prints this number only if it differs from the
+/// total size of the requested files.
 fn bytes_moved(line: &str, index: usize) -> Option<Figure> {
     let digits = line.split_once("Using actual aggregate bytes moved = ")?.1;
     let field = format!("line {} (actual aggregate bytes moved)", index + 1);
@@ -317,8 +318,7 @@ mod tests {
 
     #[test]
     fn a_csv_is_the_same_table() {
-        let text = "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter\n\
-            write,1024.00,1026.05,0.003891,16384,1024,0.0001,0.998,0.0004,1.00,4,0\n";
+        let text = "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter\nwrite,1024.00,1026.05,0.003891,16384,1024,0.0001,0.998,0.0004,1.00,4,0\n";
         assert!(is(text));
         let all = read(text, "x").unwrap();
         assert_eq!(all[0].parts[0].operations[0].bandwidth_per_s[0].value, 1024.0 * MIB);

@@ -239,17 +239,19 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    // Layout of Jetstress 2013 with invented figures.
-    const HTML: &str = "<html><h1>Microsoft Exchange Jetstress 2013</h1><fieldset><legend>Test Summary</legend><table>\
-        <tr><td class=\"grid_row_header\">Overall Test Result</td><td class=\"success\">Pass</td></tr>\
-        <tr><td>Jetstress Version</td><td>15.00.0775.000</td></tr></table></fieldset><fieldset><legend>Database Sizing \
-        and Throughput</legend><table><tr><td>Achieved Transactional I/O per Second</td><td>1,300.500</td></tr></table>\
-        </fieldset><fieldset><legend>Transactional I/O Performance</legend><table><tr><th>MSExchange Database ==&gt; \
-        Instances</th><th>I/O Database Reads Average Latency (msec)</th><th>I/O Database Writes Average Latency (msec)</th>\
-        <th>I/O Database Reads/sec</th><th>I/O Database Writes/sec</th><th>I/O Database Reads Average Bytes</th><th>I/O \
-        Log Writes/sec</th></tr><tr><td>Instance1.1</td><td>12.500</td><td>0.900</td><td>400.250</td><td>250.000</td><td>\
-        33120.500</td><td>60.1</td></tr><tr><td>Instance2.1</td><td>13.0</td><td>0.8</td><td>400.250</td><td>250.000</td>\
-        <td>33120.500</td><td>60.0</td></tr></table></fieldset></html>";
+    // This page has the layout of Jetstress 2013, with invented figures.
+    const HTML: &str = "<html><h1>Microsoft Exchange Jetstress 2013</h1><fieldset><legend>Test \
+                        Summary</legend><table><tr><td class=\"grid_row_header\">Overall Test \
+                        Result</td><td class=\"success\">Pass</td></tr><tr><td>Jetstress \
+                        Version</td><td>15.00.0775.000</td></tr></table></fieldset><fieldset><legend>Database \
+                        Sizing and Throughput</legend><table><tr><td>Achieved Transactional I/O per \
+                        Second</td><td>1,300.500</td></tr></table></fieldset><fieldset><legend>Transactional \
+                        I/O Performance</legend><table><tr><th>MSExchange Database ==&gt; \
+                        Instances</th><th>I/O Database Reads Average Latency (msec)</th><th>I/O \
+                        Database Writes Average Latency (msec)</th><th>I/O Database \
+                        Reads/sec</th><th>I/O Database Writes/sec</th><th>I/O Database Reads \
+                        Average Bytes</th><th>I/O Log \
+                        Writes/sec</th></tr><tr><td>Instance1.1</td><td>12.500</td><td>0.900</td><td>400.250</td><td>250.000</td><td>33120.500</td><td>60.1</td></tr><tr><td>Instance2.1</td><td>13.0</td><td>0.8</td><td>400.250</td><td>250.000</td><td>33120.500</td><td>60.0</td></tr></table></fieldset></html>";
 
     #[test]
     fn a_report_has_its_instances_and_their_sum() {
@@ -277,16 +279,21 @@ mod tests {
         assert!(read("<html>Jetstress <td <table", "x").is_err());
     }
 
-    // Layout of Jetstress 2013 with invented figures.
-    const XML: &str = "<?xml version=\"1.0\"?><output><test-summary><element name=\"Overall Test Result\" value=\"Fail\"/>\
-        <element><name>Jetstress Version</name><value>15.00.0775.000</value></element></test-summary><database-sizing>\
-        <element name=\"Achieved Transactional I/O per Second\" value=\"1300.5\"/></database-sizing><disk-subsystem-total>\
-        <object name=\"MSExchange Database\"><instance name=\"Instance1.1\"><counter name=\"I/O Database Reads Average \
-        Latency\" average=\"12.5\"/><counter name=\"I/O Database Reads/sec\" average=\"800.5\"/><counter name=\"I/O Database \
-        Writes/sec\" average=\"500\"/><counter name=\"I/O Log Writes/sec\" average=\"60\"/></instance><instance \
-        name=\"_Total\"><counter name=\"I/O Database Reads/sec\" average=\"800.5\"/></instance></object>\
-        </disk-subsystem-total><disk-subsystem-of-dbmaintenance><object><instance name=\"Instance1.1\"><counter \
-        name=\"I/O Database Reads/sec\" average=\"9\"/></instance></object></disk-subsystem-of-dbmaintenance></output>";
+    // This report has the layout of Jetstress 2013, with invented figures.
+    const XML: &str = "<?xml version=\"1.0\"?><output><test-summary><element name=\"Overall Test \
+                       Result\" value=\"Fail\"/><element><name>Jetstress \
+                       Version</name><value>15.00.0775.000</value></element></test-summary><database-sizing><element \
+                       name=\"Achieved Transactional I/O per Second\" \
+                       value=\"1300.5\"/></database-sizing><disk-subsystem-total><object \
+                       name=\"MSExchange Database\"><instance name=\"Instance1.1\"><counter \
+                       name=\"I/O Database Reads Average Latency\" average=\"12.5\"/><counter \
+                       name=\"I/O Database Reads/sec\" average=\"800.5\"/><counter name=\"I/O \
+                       Database Writes/sec\" average=\"500\"/><counter name=\"I/O Log Writes/sec\" \
+                       average=\"60\"/></instance><instance name=\"_Total\"><counter name=\"I/O \
+                       Database Reads/sec\" \
+                       average=\"800.5\"/></instance></object></disk-subsystem-total><disk-subsystem-of-dbmaintenance><object><instance \
+                       name=\"Instance1.1\"><counter name=\"I/O Database Reads/sec\" \
+                       average=\"9\"/></instance></object></disk-subsystem-of-dbmaintenance></output>";
 
     #[test]
     fn the_xml_report_says_the_same() {

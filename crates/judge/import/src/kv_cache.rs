@@ -1,8 +1,9 @@
 //! KV-cache benchmark of MLPerf Storage. Its result is a JSON file with the latency of each
 //! request.
 //!
-//! The benchmark computes rates over the time during which it started requests. It also counts
-//! requests that ended later, so the longest latency may exceed this time.
+//! The benchmark computes rates over the period in which it started requests. It also counts
+//! requests that ended after this period, so the longest latency may exceed the length of the
+//! period.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Claim, Complaint, Figure, Formula, Kind, Latency, Membership, Operation, Part,
@@ -177,8 +178,8 @@ fn device_shares(cache: &JsonNode<'_, '_>) -> Vec<Aggregate> {
                 let whole = of(format!("storage_{word}_{p}_ms"));
                 let Some((total, whole)) = part.zip(whole) else { continue };
                 let what = format!(
-                    "{p} of the {share}'s part of a {word}, compared with the whole \
-                     latency"
+                    "the {p} of the time that a {word} spends in the {share}, compared with the {p} \
+                     of its whole latency"
                 );
                 let of = vec![Figure::exact(0.0, "no time"), whole];
                 let formula = Formula::Between;
@@ -205,7 +206,7 @@ fn complaints(root: &JsonNode<'_, '_>, cache: &JsonNode<'_, '_>) -> Vec<Complain
         .map(|at| (at.number(), at));
     if moved.iter().all(|(bytes, _)| *bytes == Some(0.0)) {
         let says = "no byte was read from or written to the storage tier, so the figures describe \
-         memory";
+                    memory";
         complain(Weight::Invalid, says, &moved[0].1);
     }
     let status = cache.key("storage_health").key("overall_status");
@@ -328,7 +329,7 @@ mod tests {
     use super::*;
     use crate::json;
 
-    // Structure of the output of `kv-cache.py` with invented figures.
+    // This text has the structure of `kv-cache.py` output, with invented figures.
     const TEXT: &str = r#"{"requests_completed": 4, "end_to_end_latencies": [1.0, 2.0, 3.0, 22.0],
         "storage_latencies": [0.5, 0.5], "summary": {"elapsed_time": 10.0, "requests_per_second": 0.4,
         "end_to_end_latency_ms": {"mean": 7000.0, "p50": 2500.0}, "storage_io_latency_ms": {"mean": 500.0},

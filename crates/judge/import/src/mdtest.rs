@@ -38,7 +38,6 @@ fn parse_launch_line(line: &str) -> Option<(&str, &str, &str)> {
     Some((version, tasks.trim(), nodes))
 }
 
-/// Kind of a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Table {
     Neither,

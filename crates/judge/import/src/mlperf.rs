@@ -81,7 +81,7 @@ pub fn read_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
         reported.complaints.push(Complaint {
             weight: Weight::Warning,
             says: "the accelerators were busy for a smaller share of the time than the benchmark \
-             requires"
+                   requires"
                 .into(),
             field: metric.key("train_au_meet_expectation").path().to_owned(),
         });
@@ -141,8 +141,7 @@ fn checkpoints(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
         let of = vec![Figure { field, ..size.scaled(1.0 / time.value) }];
         reported.combined.push(Aggregate {
             what: format!(
-                "the rate of {word} checkpoints, compared with their size divided by \
-                their duration"
+                "the rate of {word} checkpoints, compared with their size divided by their duration"
             ),
             formula: Formula::Sum,
             total,
@@ -196,7 +195,8 @@ fn data_of_all_hosts(root: &JsonNode<'_, '_>) -> Option<Figure> {
     (hosts > 0.0).then_some(total(&each)?.scaled(hosts))
 }
 
-/// Returns the sum of a list with a value for each host, or a single value. A GB is 1024³ bytes.
+/// Returns a single value, or the sum of a list that contains one value for each host. A GB is
+/// 1024³ bytes.
 fn total(at: &JsonNode<'_, '_>) -> Option<Figure> {
     let all: Vec<f64> = at.items().filter_map(|item| item.number()).collect();
     let one = at.number();

@@ -134,7 +134,6 @@ pub fn rounded_by_people(number: Number) -> Number {
 /// Quantity of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Bytes.
     Bytes,
     /// Bytes per second.
     BytesPerS,

@@ -202,8 +202,7 @@ impl Log {
     fn remark(&self, reported: &mut ToolResult) {
         if self.sampled() {
             reported.remarks.push(format!(
-                "{} does not contain all transactions, because it is a \
-             sample",
+                "{} does not contain all transactions, because it is a sample",
                 self.file
             ));
         }
@@ -278,7 +277,7 @@ mod tests {
     use super::*;
     use crate::terminal;
 
-    /// Two clients, 4 ms per transaction, 3 s.
+    /// Returns the log of two clients for 3 s. Each transaction takes 4 ms.
     fn text() -> String {
         let line = |i: u32| {
             let (client, number) = (i % 2, i / 2 + 1);
@@ -289,9 +288,10 @@ mod tests {
         (0..1500).map(line).collect()
     }
 
-    const REPORT: &str = "pgbench (15.4)\ntransaction type: <builtin: TPC-B>\nnumber of clients: 2\nnumber of threads: 1\n\
-        duration: 3 s\nnumber of transactions actually processed: 1500\nnumber of failed transactions: 0 (0.000%)\n\
-        latency average = 4.010 ms\ntps = 499.100000 (without initial connection time)\n";
+    const REPORT: &str = "pgbench (15.4)\ntransaction type: <builtin: TPC-B>\nnumber of clients: \
+                          2\nnumber of threads: 1\nduration: 3 s\nnumber of transactions actually \
+                          processed: 1500\nnumber of failed transactions: 0 (0.000%)\nlatency \
+                          average = 4.010 ms\ntps = 499.100000 (without initial connection time)\n";
 
     #[test]
     fn a_log_without_a_report_is_a_result() {

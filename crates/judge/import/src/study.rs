@@ -23,7 +23,8 @@ pub struct Study {
     pub unreadable: Vec<ImportError>,
     /// Number of files whose format is unknown.
     pub passed_over: usize,
-    /// Number of files, such as logs, that are only a part of a result, but belong to no result.
+    /// Number of files, such as logs, that are only a part of a result, but whose result is
+    /// missing.
     pub logs_alone: usize,
     /// Number of files of each format that were read.
     pub read: BTreeMap<&'static str, usize>,
@@ -165,9 +166,7 @@ fn drop_unmeasured(result: &mut ToolResult) {
     }
     if dropped > 0 {
         result.remarks.push(
-            "the tool prints a latency of zero, because it did not measure the \
-         latency"
-                .into(),
+            "the tool prints a latency of zero, because it did not measure the latency".into(),
         );
     }
 }

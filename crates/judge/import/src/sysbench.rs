@@ -399,7 +399,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    // Output of version 1.0.20.
+    // This text has the format of sysbench 1.0.20.
     const SYSBENCH: &str = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nNumber of threads: 1\n4 files, 16MiB \
         each\n64MiB total file size\nBlock size 16KiB\nPeriodic FSYNC enabled, calling fsync() each 100 requests.\nUsing \
         synchronous I/O mode\nDoing sequential write (creation) test\n\nFile operations:\n    reads/s:  0.00\n    \
@@ -481,7 +481,7 @@ mod tests {
 
     #[test]
     fn reports_before_version_1_are_read_run_after_run() {
-        // Layout of version 0.4.12 with invented figures.
+        // This text has the layout of sysbench 0.4.12, with invented figures.
         let text = "sysbench 0.4.12:  multi-threaded system evaluation benchmark\n\nNumber of threads: 1\n8Gb total file \
             size\nBlock size 4Kb\nUsing synchronous I/O mode\nDoing random r/w test\n\nOperations performed:  60000 Read, \
             40000 Write, 128000 Other = 228000 Total\nRead 234.38Mb  Written 156.25Mb  Total transferred 390.62Mb  \

@@ -203,7 +203,8 @@ fn parse(digits: &str, commas: Commas) -> Option<number::Number> {
     match commas {
         Commas::Thousands => number::plain(digits).or_else(|| number::grouped(digits, commas)),
         Commas::Decimal => number::grouped(digits, commas).or_else(|| {
-            // In this table, a point separates thousands or is ambiguous.
+            // In a table with decimal commas, a point is a thousands separator, or its meaning is
+            // ambiguous.
             number::plain(digits).filter(|_| !digits.contains('.'))
         }),
     }
@@ -223,7 +224,7 @@ fn unit_of(name: &str) -> Option<Unit> {
 fn value(column: &Column, cell: &str, line: usize, commas: Commas) -> Option<Figure> {
     let (digits, name) = number::split_unit(cell);
     let parsed = number::rounded_by_people(parse(digits, commas)?);
-    // Sizes and settings are exact.
+    // Sizes and settings are exact, so they have no rounding error.
     let measured =
         matches!(column.role, Role::Rate | Role::Bandwidth | Role::Latency(_) | Role::Duration);
     let parsed = number::Number { step: if measured { parsed.step } else { 0.0 }, ..parsed };

@@ -55,7 +55,6 @@ const OFFSET_BYTES_MAX: u64 = 1 << 60;
 /// detected format.
 const UNREADABLE_SHARE_MAX: f64 = 0.05;
 
-/// Format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Output of blkparse.
@@ -128,7 +127,6 @@ impl Stage {
     }
 }
 
-/// Operation in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     Read,
@@ -314,10 +312,10 @@ pub fn refusal(head: &[u8]) -> String {
     }
     let text = String::from_utf8_lossy(head);
     if text.contains('\u{fffd}') || head.contains(&0) {
-        return "has no known trace format: it is binary; if it is a blktrace, use the text output \
-            of blkparse -i DEVICE; if it is CloudPhysics' vscsi or libCacheSim's oracleGeneral, \
-            print its records as device_id,opcode,offset,length,timestamp, with R or W, bytes and \
-            microseconds"
+        return "has no known trace format: it is binary; for a blktrace, use the text output of \
+                blkparse -i DEVICE; for a trace in the format vscsi (CloudPhysics) or oracleGeneral \
+                (libCacheSim), print its records as device_id,opcode,offset,length,timestamp, where \
+                opcode is R or W, offset and length are in bytes, and timestamp is in microseconds"
             .to_owned();
     }
     let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();

@@ -32,20 +32,24 @@ const TOOLS: &[(&str, Is)] = &[
 
 /// Files that are not results of a load, such as output of monitors, job files and logs.
 const OTHERS: &[(Is, &str)] = &[
-    (is_job, "it is a fio job, not a result; to convert it, run `plimsoll plan import FILE`"),
+    (
+        is_job,
+        "it is a fio job, not a result; to convert the job to a plan, run `plimsoll plan import \
+         FILE`",
+    ),
     (
         |t| t.contains("%util") && (t.contains("r/s") || t.contains("rkB/s")),
-        "it seems to be output of iostat, not a result; run the load with `plimsoll observe`, \
-         which reads the same counters",
+        "it seems to be output of iostat, not a result; run the load with `plimsoll observe`, which \
+         reads the same counters",
     ),
     (
         |t| t.contains("\"sysstat\"") || t.contains("\"disk_device\""),
-        "it is JSON of iostat, not a result; run the load with `plimsoll observe`, which reads \
-         the same counters",
+        "it is JSON of iostat, not a result; run the load with `plimsoll observe`, which reads the \
+         same counters",
     ),
     (
         |t| t.contains("\"peak_bandwidth\"") || t.contains("\"peak_iops\""),
-        "it is the data sheet of a system (MLPerf Storage), not a result",
+        "it describes a system (for MLPerf Storage), but contains no result",
     ),
     (
         |t| t.contains("-----memory----------") && t.contains("---swap--"),
@@ -122,8 +126,8 @@ pub fn refusal(head: &[u8]) -> Option<String> {
         return Some((*says).to_owned());
     }
     (is_structured(text) && has_figures(text)).then(|| {
-        "it looks like a result, but its format is unknown; copy its figures into a table (CSV \
-         with columns such as IOPS, block size, MB/s, latency), or enter them with `plimsoll audit \
+        "it looks like a result, but its format is unknown; copy its figures into a table (CSV with \
+         columns such as IOPS, block size, MB/s, latency), or enter them with `plimsoll audit \
          --iops N --size 4KiB --latency 1ms`"
             .to_owned()
     })
@@ -226,7 +230,7 @@ mod tests {
                 "iostat",
                 "{\"sysstat\": {\"hosts\": [{\"disk\": [{\"disk_device\": \"vda\", \"rMB/s\": 9}]}]}}",
             ),
-            ("data sheet", "{\"storage_system\": {\"peak_iops\": 90000}}"),
+            ("describes a system", "{\"storage_system\": {\"peak_iops\": 90000}}"),
             ("metrics", "# HELP x y\nnode_disk_reads_completed_total 1\n"),
             ("failed", "fio: engine libaio not loadable\nfio: pid=0, err=2\n"),
             ("empty", " \n"),

@@ -419,7 +419,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    // Layout of version 5.04.07 with invented figures.
+    // This text has the layout of vdbench 5.04.07, with invented figures.
     const SUMMARY: &str = "10:00:00.000 Starting RD=rd1; I/O rate: Uncontrolled MAX; elapsed=3; For loops: threads=8\n\n\
         Jan 24, 2019    interval        i/o   MB/sec   bytes   read     resp     read    write     read    write     \
         resp  queue  cpu%  cpu%\n                               rate  1024**2     i/o    pct     time     resp     \
@@ -466,8 +466,9 @@ mod tests {
         assert_eq!((read.kind.clone(), read.rate_per_s[0].value), (Kind::Read, 34_897.0));
         assert_eq!(read.bandwidth_per_s[0].value, 136.2 * MIB);
         assert_eq!(read.size_bytes.as_ref().unwrap().value, 4093.0);
-        let flat = "tod timestamp Run Interval Xfersize Rate Resp MB/sec MB_read Read_rate Read_resp Write_rate\n\
-            23:04:18.076 x rd1 1 4096 1000 0.5 3.9063 3.9063 1000 0.5 0\n";
+        let flat = "tod timestamp Run Interval Xfersize Rate Resp MB/sec MB_read Read_rate \
+                    Read_resp Write_rate\n23:04:18.076 x rd1 1 4096 1000 0.5 3.9063 3.9063 1000 0.5 \
+                    0\n";
         let part = &read_flat(flat, "x").unwrap()[0].parts[0];
         assert_eq!(part.operations[0].bandwidth_per_s[0].value, 3.9063 * MIB);
     }

@@ -12,7 +12,7 @@ const NS_PER_MS: f64 = 1e6;
 const QPS_STEP: f64 = 0.01;
 const TIME_STEP_S: f64 = 0.01;
 
-/// Returns true if the beginning of a text is that of a result of the vector-database benchmark.
+/// Returns true if a text begins in the same way as a result of the vector-database benchmark.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
     text.contains("\"throughput_qps\"") && text.contains("\"total_queries\"")
@@ -54,7 +54,7 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
         reported.complaints.push(Complaint {
             weight: Weight::Invalid,
             says: "the recall is 0, so no query found any of its neighbours, and the rate counts \
-             only wrong results"
+                   only wrong results"
                 .into(),
             field: recall.path().to_owned(),
         });

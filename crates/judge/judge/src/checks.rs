@@ -210,8 +210,7 @@ fn at_least(
         let note = if offered {
             ""
         } else {
-            "open loop: the rate counts as reached if it is within 1 % \
-                of the target"
+            "open loop: the rate counts as reached if it is within 1 % of the target"
         };
         return check.with_result(Some(rate >= limit * (1.0 - slack))).with_note(note);
     }
@@ -283,15 +282,15 @@ struct InstanceResult {
     within: Option<bool>,
     interval: Option<[f64; 2]>,
     note: String,
-    /// Set if stalls may have held back operations: the reason why the limit is then undecided. The
-    /// plan can accept this doubt.
+    /// Reason why the limit is undecided, if stalls may have hidden slow operations; otherwise
+    /// `None`. A plan can accept this uncertainty.
     hidden_latency: Option<String>,
 }
 
 impl InstanceResult {
-    /// Returns the rank of the instance. The instance with the highest rank decides the check.
-    /// Instances that exceed the limit have the highest rank, then undecided instances, then the
-    /// slowest instance.
+    /// Returns the rank of the instance. The instance with the highest rank determines the result
+    /// of the check. Instances that exceed the limit have the highest rank, then undecided
+    /// instances, then the slowest instance.
     fn rank(&self) -> (u8, u64) {
         let rank = match (self.within, self.measured_ns) {
             (Some(false), _) => 3,
@@ -311,7 +310,8 @@ impl InstanceResult {
         }
     }
 
-    /// Describes the instance that decides the check although another instance is slower.
+    /// Describes the instance that determines the result of the check although another instance is
+    /// slower.
     fn describe_deciding(&self, limit_ns: u64) -> String {
         let ms = |ns: u64| ns as f64 / 1e6;
         let measured = self.measured_ns.map_or(0.0, ms);
@@ -330,7 +330,8 @@ impl InstanceResult {
 
 /// Checks a latency limit for each database, as Jetstress does. The check shows the figure of the
 /// slowest database. It fails if any instance certainly exceeds the limit, and is undecided if any
-/// instance is undecided. Such an instance decides the check even if another instance is slower.
+/// instance is undecided. Such an instance determines the result of the check even if another
+/// instance is slower.
 fn latency(
     bundle: &Bundle,
     max_of_ns: u64,
@@ -498,17 +499,17 @@ fn check_hidden_latency(
             result.measured_ns = Some(percentile_ns);
             result.note = format!(
                 "operations were slower than the limit during {:.1} % of the time; the recorded \
-                 p{percentile} of {recorded_ms:.3} ms hides this, because a closed loop issues \
-                 few operations while the storage stalls",
+                 p{percentile} of {recorded_ms:.3} ms hides this, because a closed loop issues few \
+                 operations while the storage stalls",
                 interval_share * 100.0
             );
         }
         HiddenLatency::Unclear { corrected_ns } => {
             result.hidden_latency = Some(format!(
-                "the recorded p{percentile} meets the limit, but it would be {:.2} ms including \
-                 the operations that this closed loop did not issue during stalls: use an open \
-                 loop (`arrival = \"poisson\"`), or set accept_unknown = \
-                 [\"coordinated-omission\"] in [evidence]",
+                "the recorded p{percentile} meets the limit, but it would be {:.2} ms including the \
+                 operations that this closed loop did not issue during stalls: use an open loop \
+                 (`arrival = \"poisson\"`), or set accept_unknown = [\"coordinated-omission\"] in \
+                 [evidence]",
                 ms(corrected_ns)
             ));
         }

@@ -70,7 +70,7 @@ pub struct SideFigure {
     pub interval: Option<[f64; 2]>,
     /// Relative spread of the runs: largest minus smallest value, divided by the mean.
     pub spread: Option<f64>,
-    /// Mean of this side divided by the mean of the first side.
+    /// Mean of this side divided by the mean of the first side of the comparison.
     pub ratio: Option<f64>,
     /// 95 % confidence interval of the ratio.
     pub ratio_interval: Option<[f64; 2]>,
@@ -89,7 +89,7 @@ pub struct Metric {
     pub higher_is_better: bool,
     /// True if the figure is an estimate, adjusted for the speed of each side's CPU.
     pub estimate: bool,
-    /// The figure on each side.
+    /// The figure on each side of the comparison.
     pub sides: Vec<SideFigure>,
     /// The difference in words.
     pub says: String,
@@ -97,11 +97,11 @@ pub struct Metric {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// Names of the sides. The first side is the baseline for the other sides.
+    /// Names of the sides of the comparison. The first side is the baseline for the other sides.
     pub names: Vec<String>,
     /// Conclusion of the comparison.
     pub outcome: Outcome,
-    /// Name of the winner; `None` if no side wins.
+    /// Name of the winner; `None` if no side of the comparison wins.
     pub winner: Option<String>,
     /// Headline sentence.
     pub reason: String,
@@ -112,7 +112,7 @@ pub struct Comparison {
     /// Key of the deciding figure: the rate, or the first latency in an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<String>,
-    /// For each side: how many of its runs meet the requirement.
+    /// For each side of the comparison: how many of its runs meet the requirement.
     #[serde(rename = "standings")]
     pub requirement_results: Vec<RequirementResult>,
     /// The figures.
@@ -121,7 +121,7 @@ pub struct Comparison {
     #[serde(rename = "unlike")]
     pub differences: Vec<ConditionDifference>,
     /// Explains where the two sides diverge, and of which parts their difference consists. `None`
-    /// if there are more than two sides, or if a side has no run.
+    /// if there are more than two sides, or if a side of the comparison has no run.
     #[serde(default, rename = "why", skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
     /// Remarks on skipped runs and on estimated figures.
@@ -222,8 +222,8 @@ fn score(side: &Side<'_>) -> Option<f64> {
     Moments::of(&scores?).mean().filter(|score| *score > 0.0)
 }
 
-/// Scales the values to the CPU speed of the first side, on the assumption that only the CPU limits
-/// them.
+/// Scales the values to the CPU speed of the first side of the comparison, on the assumption that
+/// only the CPU limits them.
 fn adjusted(figure: &Figure, values: &[Vec<f64>], scores: &[f64]) -> Vec<Vec<f64>> {
     let reference = scores[0];
     let factor = |score: f64| match figure.by_cpu {
@@ -352,16 +352,16 @@ fn remarks(
     // A remark that applies to several sides is listed only once.
     remarks
         .extend(of_sides.into_iter().map(|(says, names)| format!("{}: {says}", names.join(", "))));
-    // If the sides' working sets differ in size, the runs of both sides together may reveal a cache
-    // that the runs of one side do not show.
+    // If the sides' working sets differ in size, the runs of both sides of the comparison together
+    // may reveal a cache that the runs of one side do not show.
     let all: Vec<&Bundle> = sides.iter().flat_map(|s| &s.runs).map(|(bundle, _)| *bundle).collect();
     let together = (rules::experiment::working_set_grows::RULE.check)(&all).filter(is_problem);
     remarks.extend(together.map(|f| format!("All sides together: {} ({}).", f.says, f.rule)));
     if metrics.iter().any(|metric| metric.estimate) {
         remarks.push(
-            "Figures adjusted for CPU are estimates for the first side's CPU. They assume that \
-             the speed of one core alone limits the run. Each run measures its single-core score \
-             for two seconds at its start."
+            "Figures adjusted for CPU are estimates for the first side's CPU. They assume that the \
+             speed of one core alone limits the run. Each run measures its single-core score for \
+             two seconds at its start."
                 .to_owned(),
         );
     }
@@ -376,7 +376,7 @@ fn remarks(
     remarks
 }
 
-/// Reports how many runs of a side ended before the load recovered.
+/// Reports how many runs of a side of the comparison ended before the load recovered.
 fn describe_missing_recovery(side: &Side<'_>) -> Option<String> {
     let waited_ns = |(bundle, _): &(&Bundle, &Verdict)| match Windows::of(bundle)?.recovery_ns {
         Err(NoRecovery::NotWithinRun(ns)) => Some(ns),
@@ -393,7 +393,7 @@ fn describe_missing_recovery(side: &Side<'_>) -> Option<String> {
     ))
 }
 
-/// Returns the reasons why runs of a side are INVALID, each reason once.
+/// Returns the reasons why runs of a side of the comparison are INVALID, each reason once.
 fn invalid(side: &Side<'_>) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (bundle, verdict) in &side.runs {

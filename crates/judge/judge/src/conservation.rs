@@ -57,7 +57,6 @@ pub enum Severity {
     Doubtful,
 }
 
-/// Finding on a result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// Rule identifier.
@@ -68,7 +67,7 @@ pub struct Finding {
     pub says: String,
     /// Names of the fields that the finding uses. The first field is the most likely to be wrong.
     pub fields: Vec<String>,
-    /// Evidence that would decide the question.
+    /// Evidence that would answer the question of the rule.
     #[serde(rename = "ask")]
     pub request: String,
 }
@@ -85,14 +84,13 @@ impl Finding {
         }
     }
 
-    /// Sets the fields.
     #[must_use]
     pub fn with_fields(mut self, fields: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.fields = fields.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets the evidence that would decide the question.
+    /// Sets the evidence that would answer the question of the rule.
     #[must_use]
     pub fn with_request(mut self, request: impl Into<String>) -> Self {
         self.request = request.into();

@@ -14,7 +14,7 @@ pub const CONFIDENCE: f64 = 0.95;
 /// Name of the check for a run's durability phase.
 pub const CUTS: &str = "cuts_with_losses";
 
-/// A stall of at least this length shows that a manual cut took effect.
+/// A stall of at least this length shows that an interruption of the target by hand took effect.
 const GAP_NS_MIN: u64 = 1_000_000_000;
 
 /// Verdict on a durability test.
@@ -24,13 +24,13 @@ pub struct DurabilityVerdict {
     pub verdict: VerdictKind,
     /// Number of cuts that interrupted the target and were verified.
     pub cuts: u64,
-    /// Number of these cuts after which an acknowledged write was missing or damaged.
+    /// Number of valid cuts after which an acknowledged write was missing or damaged.
     pub cuts_with_losses: u64,
-    /// Number of cuts that do not count.
+    /// Number of cuts of the target that are not valid.
     pub cuts_not_counted: u64,
-    /// Number of acknowledged writes in the counted cuts.
+    /// Number of acknowledged writes in all valid cuts of the target.
     pub acknowledged: u64,
-    /// Number of damaged blocks in the counted cuts.
+    /// Number of damaged blocks in all valid cuts of the target.
     pub damaged_blocks: u64,
     /// Number of damaged blocks whose write was lost although a later write survived.
     pub reordered_blocks: u64,
@@ -75,7 +75,7 @@ pub fn cuts_for_bound(share: f64) -> Option<u64> {
     is_share.then(|| ((1.0 - CONFIDENCE).ln() / (-share).ln_1p()).ceil() as u64)
 }
 
-/// Returns the reason why a cut does not count, or `None` if it counts.
+/// Returns the reason why a cut is not valid, or `None` if it is valid.
 fn objection(cut: &TargetCut, by_hand: bool, drops_writes: bool) -> Option<String> {
     if let Some(why) = &cut.not_restored {
         return Some(format!("the target did not come back: {why}"));
@@ -95,7 +95,7 @@ fn objection(cut: &TargetCut, by_hand: bool, drops_writes: bool) -> Option<Strin
     }
     if cut.acknowledged_after > 0 && !drops_writes {
         return Some(format!(
-            "the target still acknowledged {} writes after the end of the cut command",
+            "the target still acknowledged {} writes after the `--cut` command had ended",
             cut.acknowledged_after
         ));
     }
@@ -105,7 +105,7 @@ fn objection(cut: &TargetCut, by_hand: bool, drops_writes: bool) -> Option<Strin
     None
 }
 
-/// Returns true if a counted cut lost an acknowledged write.
+/// Returns true if a valid cut of the target lost an acknowledged write.
 fn has_loss(cut: &TargetCut) -> bool {
     cut.check.as_ref().is_some_and(|check| check.file_lost || check.blocks.damaged() > 0)
 }
@@ -138,7 +138,8 @@ pub fn judge(evidence: &DurabilityTest) -> DurabilityVerdict {
     };
     if k > 0 {
         reasons.push(format!(
-            "Acknowledged writes were missing or damaged after {k} of {n} cuts: {damaged_blocks} blocks."
+            "Acknowledged writes were missing or damaged after {k} of {n} cuts of the target: \
+             {damaged_blocks} blocks."
         ));
         if checks().any(|check| check.file_lost) {
             reasons.push(
@@ -155,9 +156,9 @@ pub fn judge(evidence: &DurabilityTest) -> DurabilityVerdict {
         let during: u64 = checks().map(|check| check.acknowledged_during_cut).sum();
         if during > 0 && during == damaged_blocks {
             reasons.push(
-                "The writes of all these blocks were acknowledged while the cut command ran. If \
-                 the cut command itself acknowledges writes and drops them, repeat the test with \
-                 --cut-drops-writes."
+                "The writes of all these blocks were acknowledged while the `--cut` command ran. If \
+                 the target acknowledges but drops writes while this command runs, repeat the test \
+                 with --cut-drops-writes."
                     .to_owned(),
             );
         }
@@ -175,13 +176,19 @@ pub fn judge(evidence: &DurabilityTest) -> DurabilityVerdict {
         reasons.push(format!("The test ended early: {failure}."));
     }
     if n < settings.cuts && k == 0 {
-        reasons.push(format!("Only {n} of {} required cuts count.", settings.cuts));
+        reasons.push(format!(
+            "Only {n} of the {} required cuts of the target are valid.",
+            settings.cuts
+        ));
     }
     for (number, why) in not_counted.iter().take(3) {
-        reasons.push(format!("Cut {number} does not count: {why}."));
+        reasons.push(format!("Cut {number} of the target is not valid: {why}."));
     }
     if not_counted.len() > 3 {
-        reasons.push(format!("{} more cuts do not count either.", not_counted.len() - 3));
+        reasons.push(format!(
+            "{} more cuts of the target are not valid either.",
+            not_counted.len() - 3
+        ));
     }
     if settings.sync == SyncMethod::DirectOnly {
         reasons.push(
@@ -211,7 +218,7 @@ pub(crate) fn check(bundle: &Bundle) -> Option<Check> {
         Check::undecided(CUTS, Quantity::Count { limit_count: 0, measured_count }, false)
     };
     let Some(test) = &bundle.run.durability else {
-        let note = "no cut was made, because the load did not complete";
+        let note = "the target was not interrupted, because the load did not complete";
         return Some(undecided(None).with_note(note));
     };
     if !has_settings_of(test, phase) {
@@ -224,7 +231,8 @@ pub(crate) fn check(bundle: &Bundle) -> Option<Check> {
         VerdictKind::Pass => (
             Some(true),
             format!(
-                "of {} cuts ({}); the loss probability is at most {:.2} % (95 % confidence)",
+                "of {} cuts of the target ({}); the loss probability is at most {:.2} % (95 % \
+                 confidence)",
                 verdict.cuts,
                 phase.kind,
                 verdict.loss_probability_max.unwrap_or(1.0) * 100.0
@@ -232,7 +240,10 @@ pub(crate) fn check(bundle: &Bundle) -> Option<Check> {
         ),
         VerdictKind::Fail => {
             let blocks = verdict.damaged_blocks;
-            (Some(false), format!("of {} cuts; {blocks} blocks were damaged", verdict.cuts))
+            (
+                Some(false),
+                format!("of {} cuts of the target; {blocks} blocks were damaged", verdict.cuts),
+            )
         }
         _ => (None, verdict.reasons.join(" ")),
     };
@@ -252,23 +263,24 @@ fn has_settings_of(test: &DurabilityTest, phase: &DurabilityPhase) -> bool {
         && settings.cut.is_some() != phase.cut.is_empty()
 }
 
-/// Describes what a test with this kind of cut shows, and what it cannot show.
+/// Describes what a test with this kind of interruption shows, and what it cannot show.
 fn limits(kind: CutKind) -> &'static str {
     match kind {
         CutKind::Power => {
-            "Cut: the drives lost power. This tests the whole path, under this load and temperature."
+            "Kind of cut: the drives lost power. This tests the whole path, under this load and \
+             temperature."
         }
         CutKind::Machine => {
-            "Cut: the machine stopped, but its drives still had power. This tests the file system \
-             and the system's caches, but not the drives' caches."
+            "Kind of cut: the machine stopped, but its drives still had power. This tests the file \
+             system and the system's caches, but not the drives' caches."
         }
         CutKind::Process => {
-            "Cut: a process was killed. The machine still had all data that the process had \
+            "Kind of cut: a process was killed. The machine still had all data that the process had \
              submitted, so this does not test the page cache or the drives' caches."
         }
         CutKind::Simulated => {
-            "Cut: a layer dropped writes. This tests everything above that layer, but not the \
-             hardware under it."
+            "Kind of cut: a software layer dropped writes. This tests the software above that \
+             layer, but neither the software nor the hardware under it."
         }
         CutKind::Unstated => {
             "The kind of cut is not stated (--kind), so the result applies only to this cut \
@@ -452,8 +464,8 @@ mod tests {
             assert_eq!(verdict.verdict, VerdictKind::Inconclusive, "{}", verdict.reason);
             assert!(verdict.reason.contains(says), "{says:?} is not in: {}", verdict.reason);
         };
-        inconclusive(None, "no cut was made");
-        inconclusive(Some(evidence(honest(2))), "2 of 3 required cuts count");
+        inconclusive(None, "the target was not interrupted");
+        inconclusive(Some(evidence(honest(2))), "2 of the 3 required cuts of the target are valid");
         let failed = DurabilityTest { failure: Some("no ssh".into()), ..evidence(honest(3)) };
         inconclusive(Some(failed), "The test ended early: no ssh");
         // A test with fewer cuts, another kind of cut, or no flush is not the test that the plan

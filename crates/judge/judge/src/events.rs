@@ -266,7 +266,7 @@ fn class_rows(bundle: &Bundle) -> impl Iterator<Item = (&str, u64, u64, Data)> {
     rows.map(|row| (row.name.as_str(), row.start_ns, row.duration_ns, row.data))
 }
 
-/// Returns the longest time without a completion of the load in a part of the run.
+/// Returns the longest time in a part of the run during which no operation of the load completed.
 pub fn outage(bundle: &Bundle, part: Part) -> Option<Outage> {
     let measure = measured(bundle)?;
     let width_ns = interval_ns(bundle);

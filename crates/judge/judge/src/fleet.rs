@@ -276,10 +276,7 @@ fn worst_result(
     match of(VerdictKind::Measured) {
         Some(_) if !windows.is_empty() => (
             VerdictKind::Pass,
-            format!(
-                "the sum of {count} hosts met the limits of the windows \
-                around the events"
-            ),
+            format!("the sum of {count} hosts met the limits of the windows around the events"),
         ),
         Some(_) => (
             VerdictKind::Measured,
@@ -288,8 +285,7 @@ fn worst_result(
         None => (
             VerdictKind::Pass,
             format!(
-                "each of {count} hosts met the requirement while all \
-            hosts ran at the same time"
+                "each of {count} hosts met the requirement while all hosts ran at the same time"
             ),
         ),
     }
@@ -376,7 +372,7 @@ fn check_simultaneous(fleet: &Fleet) -> Finding {
             false => Outcome::Unknown,
         };
         return Finding::new(TOGETHER, outcome, says)
-            .advise("the findings above name the host and the reason");
+            .advise("the other findings name the host and the reason");
     };
     let CommonWindow { duration_ns, start_skew_ns, start_skew_error_ns, end_skew_ns, .. } = window;
     let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
@@ -408,12 +404,10 @@ fn check_simultaneous(fleet: &Fleet) -> Finding {
     }
     if window.cut {
         let says = format!(
-            "intervals in which not all hosts measured were removed from the sums: \
-            {apart}"
+            "intervals in which not all hosts measured were removed from the sums: {apart}"
         );
         return finding(Outcome::Unknown, says).advise(
-            "start all hosts at the same time; the sums \
-            include only the remaining intervals",
+            "start all hosts at the same time; the sums include only the remaining intervals",
         );
     }
     if start_skew_ns.saturating_sub(start_skew_error_ns) > SKEW_NS_TOLD {
@@ -452,18 +446,14 @@ fn check_sums(fleet: &Fleet, merged: Option<&MergedEvidence>) -> Finding {
     if !hosts_agree || fleet.classes != merged.classes || !adds_up {
         let says = "the stated totals of all hosts differ from the sums over their bundles";
         return Finding::new(SUMS, Outcome::Fail, says).advise(
-            "do not use these figures: the evidence was changed, or belongs to a \
-                different run",
+            "do not use these figures: the evidence was changed, or belongs to a different run",
         );
     }
     let count: u64 = merged.classes.iter().map(|class| class.count).sum();
     Finding::new(
         SUMS,
         Outcome::Pass,
-        format!(
-            "the totals agree with the sums over the hosts' \
-        bundles: {count} I/Os"
-        ),
+        format!("the totals agree with the sums over the hosts' bundles: {count} I/Os"),
     )
 }
 
@@ -497,8 +487,7 @@ fn check_alike(fleet: &Fleet) -> Finding {
     Finding::new(
         ALIKE,
         Outcome::Pass,
-        "all agents have the same build, and each runs on its own \
-        machine",
+        "all agents have the same build, and each runs on its own machine",
     )
 }
 

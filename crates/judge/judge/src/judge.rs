@@ -92,7 +92,7 @@ fn judge_run(bundle: &Bundle, requirement: Option<&Requirement>, left_out: &[&Ru
         // Caches on the other side of a network are not visible, so the reason mentions the network
         // even if the verdict is PASS.
         VerdictKind::Pass if evidence::is_real(bundle) && evidence::is_remote(bundle) => {
-            format!("{reason}, as seen by the client; the storage behind it is unknown")
+            format!("{reason}, as seen by the client; the storage behind the network is unknown")
         }
         _ => reason,
     };
@@ -166,9 +166,9 @@ const OUTSIDE_EVENTS: [&str; 6] = [
     rules::percentile_samples::RULE.id,
 ];
 
-/// Returns the finding on the time before the first event. If the rule fails for the time after the
-/// recovery, that failure is returned instead. Other findings on the time after the recovery are
-/// ignored, because this time may be too short.
+/// Applies a rule to the time before the first event, and returns its finding. If the rule passes
+/// there but fails for the time after the recovery, returns this failure. Other findings about the
+/// time after the recovery are ignored, because this time may be too short.
 fn check_outside_events(rule: &Rule, before: &Bundle, after: Option<&Bundle>) -> Option<Finding> {
     let finding = (rule.check)(before);
     let failed = |finding: &Finding| finding.outcome == Outcome::Fail;
@@ -195,8 +195,8 @@ const ALWAYS_DECIDE: [&str; 6] = [
 ];
 
 /// Rules of [`ALWAYS_DECIDE`] that affect another tool's result only if a claim or a requirement is
-/// stated. The other tool determined the length of the run, and its result format may not contain
-/// the names of the files.
+/// stated. The other tool determined the length of the run, and not every result contains the names
+/// of the files.
 const ONLY_WITH_CLAIM: [&str; 2] =
     [rules::measured_too_short::RULE.id, rules::observation_gaps::RULE.id];
 
@@ -242,7 +242,8 @@ impl Case<'_> {
                     "the replay followed the trace; no requirement was stated"
                 }
                 _ if self.bundle.plan.durability.is_some() => {
-                    "no acknowledged write was missing after the cuts; no other requirement was stated"
+                    "no acknowledged write was missing after the cuts of the target; no other \
+                     requirement was stated"
                 }
                 _ => "no requirement was stated",
             };
@@ -354,8 +355,8 @@ impl Case<'_> {
         let rules = accepted.iter().chain(std::iter::once(&finding.rule));
         let list: Vec<String> = rules.map(|rule| format!("\"{rule}\"")).collect();
         format!(
-            "{}; every limit is met: with accept_unknown = [{}] in [evidence], the verdict would \
-             be decided",
+            "{}; every limit is met: with accept_unknown = [{}] in [evidence], the verdict would be \
+             decided",
             finding.says,
             list.join(", ")
         )
@@ -389,7 +390,9 @@ impl Case<'_> {
         let figure = closest.map_or(String::new(), figure_with_limit);
         let every = match kept.len() {
             1 => figure,
-            count => format!("all {count} limits are met; the closest is {figure}"),
+            count => {
+                format!("all {count} limits are met; the figure closest to its limit is {figure}")
+            }
         };
         self.add_qualifications(match self.headroom {
             Some(h) if h > HEADROOM_SHOWN_MAX => {

@@ -55,12 +55,11 @@ impl Location {
         match self {
             Self::Own => "is this host's own disk",
             Self::Controller => {
-                "is a RAID controller's volume, and the controller may have a \
-                cache"
+                "is a RAID controller's volume, and the controller may have a cache"
             }
             Self::Virtual => "is a virtual disk, and the hypervisor may cache it",
             Self::Network => "is on a network or an array, which may have a cache",
-            Self::Unknown => "may not be this host's own disk",
+            Self::Unknown => "may be storage outside this host",
             Self::Memory => "is memory",
         }
     }

@@ -26,7 +26,7 @@ const QUICKSTART: &str = "quickstart";
 pub struct MailboxEstimate {
     /// Measured rate: transactional I/Os per second.
     pub rate_per_s: f64,
-    /// 95 % interval of the rate, if the samples support one.
+    /// 95 % interval of the rate. `None` if there are too few samples for an interval.
     pub rate_interval_per_s: Option<[f64; 2]>,
     /// Free space when the run started; `None` if unknown.
     pub free_bytes: Option<u64>,
@@ -135,14 +135,14 @@ fn estimate_profile(
     }
 }
 
-/// Returns the number of mailboxes for which the free space and the lower end of the rate's
-/// interval are sufficient.
+/// Returns the number of mailboxes that fit into the free space and for which the lower end of the
+/// rate's interval is sufficient.
 fn promised(heavy: &ProfileEstimate) -> u64 {
     let surely = heavy.by_rate_interval.map_or(heavy.by_rate, |[low, _]| low);
     heavy.by_space.map_or(surely, |space| space.min(surely))
 }
 
-/// Returns the largest number of mailboxes of a plan whose data fits into the free space.
+/// Returns how many mailboxes of a plan fit into the free space.
 fn by_space(plan: &str, free_bytes: u64) -> u64 {
     let fits = |mailboxes: u64| {
         resolved(plan, mailboxes).is_some_and(|plan| {

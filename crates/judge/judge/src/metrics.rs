@@ -8,9 +8,7 @@ use crate::figures::{self, Pick};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureUnit {
-    /// Per second.
     PerSecond,
-    /// Bytes per second.
     BytesPerSecond,
     Nanoseconds,
     /// Share between 0 and 1.
@@ -18,8 +16,8 @@ pub enum FigureUnit {
 }
 
 impl FigureUnit {
-    /// Clips an interval to possible values: no value is negative, and no share exceeds one. With
-    /// few runs, Student's t can yield an interval that contains impossible values.
+    /// Clips an interval to possible values: no value is negative, and no share exceeds 1. With few
+    /// runs, Student's t can yield an interval that contains impossible values.
     #[must_use]
     pub fn possible(self, [low, high]: [f64; 2]) -> [f64; 2] {
         let most = if self == Self::Share { 1.0 } else { f64::INFINITY };

@@ -1,6 +1,6 @@
-//! Figures from a modelled system's own statistics: sources of reads, utilisation, the bottleneck,
-//! and each station's contribution to latency. All means are computed from the sums in the
-//! evidence.
+//! Figures from a modelled system's own statistics: utilisation, the bottleneck, the places from
+//! which reads were served, and each station's contribution to latency. All means are computed from
+//! the sums in the evidence.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,6 @@ pub struct Stations {
     /// Common name of the stations: a star replaces each number in their names.
     pub name: String,
     pub stations: u64,
-    /// Number of servers in each station.
     pub servers: u32,
     /// Mean busy share; `None` for delays, gates and buckets.
     pub utilisation: Option<f64>,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::figures::{self, Pick};
 use crate::verdict::{Verdict, VerdictKind};
 
-/// A completed stage. Figures that were not measured are `None`.
+/// Result of a stage. Figures that were not measured are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
     pub name: String,
@@ -39,12 +39,12 @@ pub struct Stages {
     pub name: String,
     /// Names of all stages, in the order of their execution.
     pub planned: Vec<String>,
-    /// Stages that ran.
+    /// Results of the stages that ran.
     pub stages: Vec<Stage>,
 }
 
 impl Stage {
-    /// Builds the stage that a bundle measured.
+    /// Creates the result of a stage from the bundle of its run.
     #[must_use]
     pub fn of(bundle: &Bundle, verdict: &Verdict) -> Self {
         let completed = bundle.run.end.kind == EndKind::Completed;
@@ -87,7 +87,7 @@ pub fn does(plan: &ResolvedPlan) -> String {
     describe(plan, true)
 }
 
-/// Describes the workload of a plan without the load (threads, clients and queue depth).
+/// Describes the workload of a plan in words, but leaves out the threads, clients and queue depth.
 #[must_use]
 pub fn transfers(plan: &ResolvedPlan) -> String {
     describe(plan, false)

@@ -1,8 +1,8 @@
-//! Robust statistics: confidence intervals that account for autocorrelation, steady state,
-//! comparison.
+//! Robust statistics: steady state, comparison, and confidence intervals that account for
+//! autocorrelation.
 //!
 //! Pure functions of numbers. No function here reads a clock, a file or a random device; callers
-//! pass seeds. If the data does not support a figure, the function returns a [`Refusal`] with its
+//! pass seeds. If the data does not support a figure, the function returns a [`Refusal`] with the
 //! reason.
 
 pub mod autocorrelation;

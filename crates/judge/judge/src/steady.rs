@@ -2,9 +2,9 @@
 //!
 //! The tracked value is the rate of the workload's own operations in each interval. An
 //! `until-steady` phase is judged with the rule that ended it ([`SteadyStateDetector`], with values
-//! from the series). A phase of fixed length is judged once: its warm-up is removed, and the fifths
-//! of the remaining values must satisfy SNIA's two criteria (PTS 2.0.2, 2.1.24). The confidence
-//! interval of its mean accounts for autocorrelation.
+//! from the series). A phase of fixed length is judged once: its warm-up is removed, and the
+//! remaining values are divided into five equal parts, which must satisfy SNIA's two criteria (PTS
+//! 2.0.2, 2.1.24). The confidence interval of its mean accounts for autocorrelation.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::PhaseKind;
@@ -33,7 +33,7 @@ pub struct Steadiness {
     pub says: String,
     /// Index of the first interval of the steady part, from 0.
     pub start: Option<usize>,
-    /// Mean rate of the steady part.
+    /// Mean rate of the steady part, in operations per second.
     pub rate_per_s: Option<f64>,
     /// 95 % confidence interval of this rate; `None` if there are too few samples.
     pub interval_per_s: Option<[f64; 2]>,
@@ -49,7 +49,7 @@ pub fn ends_when_steady(plan: &ResolvedPlan, phase: PhaseKind) -> bool {
 }
 
 /// Returns the rule for a phase that ends when it is steady. The first check is made after SNIA's
-/// five rounds at the earliest, and the last check at the phase's cap.
+/// five rounds at the earliest, and the last check at the maximum length of the phase (its cap).
 ///
 /// # Errors
 /// The plan's cap is shorter than five rounds.
@@ -92,7 +92,7 @@ pub fn writes(
         .then_some(WriteAmounts { capacity_bytes, conditioned_bytes: written_bytes })
 }
 
-/// Judges a run's measured phase.
+/// Judges whether the measured phase of a run was steady.
 pub fn of(bundle: &Bundle) -> Steadiness {
     if bundle.plan.phases.until_steady {
         return of_ended(bundle);
@@ -101,10 +101,11 @@ pub fn of(bundle: &Bundle) -> Steadiness {
     of_fixed(&figures::rates_per_s(bundle, Pick::Transactional, interval_ns))
 }
 
-/// Judges a measurement that ends when it is steady.
+/// Judges an `until-steady` measurement.
 ///
-/// The function must ignore data that the driver did not have. The rows of the last intervals may
-/// arrive after the driver had to decide, and they would change the result.
+/// The function must ignore data that the driver did not have when it decided to end the
+/// measurement. Rows of the last intervals may arrive after this decision and would change the
+/// result.
 fn of_ended(bundle: &Bundle) -> Steadiness {
     if let Some(phase) = figures::measured(bundle).filter(|phase| !phase.reached) {
         let says = if phase.note.starts_with("never became steady") {

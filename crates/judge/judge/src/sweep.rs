@@ -1,5 +1,6 @@
-//! Sweep over I/O size, read share, pattern and depth, built from the bundles of its points. The
-//! results are a pure function of the bundles, so they can be recomputed at any time.
+//! Sweep over I/O size, read share, access pattern and queue depth, computed from the bundles of
+//! its points. The results are a pure function of the bundles, so they can be recomputed at any
+//! time.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +45,7 @@ pub struct SweepPoint {
     pub label: String,
     /// Identifier of the run.
     pub run_id: String,
-    /// Pattern, depth, size and read share.
+    /// Pattern, queue depth, transfer size and read share.
     #[serde(flatten)]
     pub shape: IoShape,
     /// Durability of the writes, as in the plan; empty in sweeps of older versions.
@@ -78,10 +79,11 @@ pub struct SweepPoint {
     pub verdict: VerdictKind,
     /// Reason why the figures are not reliable; empty if they are reliable.
     pub note: String,
-    /// Findings, except passes.
+    /// Findings whose outcome is not a pass.
     #[serde(default)]
     pub findings: Vec<PointFinding>,
-    /// Claims about the figures, each with its support by the evidence. They determine the verdict.
+    /// Claims about the figures, and whether the evidence supports them. The claims determine the
+    /// verdict.
     #[serde(default)]
     pub claims: BTreeMap<String, ClaimStatus>,
     /// Host, storage and time of the measurement; `None` in sweeps of older versions.
@@ -89,13 +91,13 @@ pub struct SweepPoint {
     pub place: Option<PointPlace>,
 }
 
-/// Finding of a rule on a point.
+/// Finding of a rule for a point of the sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointFinding {
     /// Rule identifier.
     pub rule: String,
     pub outcome: Outcome,
-    /// Sentence with this point's numbers.
+    /// Text of the finding, with the numbers of this point.
     pub says: String,
 }
 
@@ -106,13 +108,13 @@ pub struct PointPlace {
     pub started_unix_ns: u64,
     /// Length of the measurement.
     pub measured_ns: u64,
-    /// Name of the host, or of the model that replaces it.
+    /// Name of the host, or of the simulated model that replaces it.
     pub host: Option<String>,
     /// Kernel of the host.
     pub kernel: Option<String>,
     /// File systems of the target.
     pub file_systems: Vec<String>,
-    /// Underlying block devices, with their models.
+    /// Underlying block devices, with their hardware models.
     pub devices: Vec<String>,
     /// Version of Plimsoll.
     pub version: String,
@@ -155,17 +157,16 @@ impl PointPlace {
 pub struct KeyFigure {
     /// Name such as `4 KiB random, 75 % reads, depth 4`.
     pub name: String,
-    /// Label of the point with this figure.
+    /// Label of the point that has this key figure.
     pub label: String,
-    /// Operations per second at this depth.
+    /// Operations per second of this point.
     pub rate_per_s: f64,
-    /// Bytes per second at this depth.
+    /// Bytes per second of this point.
     pub bandwidth_bytes_per_s: f64,
-    /// Mean latency there.
+    /// Mean latency of this point.
     pub latency_ns_avg: Option<u64>,
 }
 
-/// Results of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
     /// Name of the plan.
@@ -174,9 +175,9 @@ pub struct Sweep {
     pub plan_sha256: String,
     /// Number of points in the plan.
     pub points_planned: usize,
-    /// Points that were already measured, in the order of the plan.
+    /// Points that were already measured, in the same order as in the plan.
     pub points: Vec<SweepPoint>,
-    /// Figures to remember.
+    /// Key figures of the sweep, selected by fixed rules.
     #[serde(rename = "remember")]
     pub key_figures: Vec<KeyFigure>,
     /// Conditions that are the same for all points.
@@ -206,7 +207,7 @@ impl AsRef<IoShape> for SweepPoint {
 }
 
 impl SweepPoint {
-    /// Builds the point that a bundle measured; `None` if the plan is not a matrix.
+    /// Creates a point from the bundle of its run; `None` if the plan's workload is not a matrix.
     pub fn of(bundle: &Bundle, verdict: &Verdict) -> Option<Self> {
         let Workload::Matrix(matrix) = &bundle.plan.workload else { return None };
         let stream = matrix.streams.first()?;
@@ -215,7 +216,7 @@ impl SweepPoint {
         let rate = |pick| figures::rate_per_s(bundle, pick).filter(|_| completed);
         let measured = figures::measured(bundle).filter(|_| completed);
         let all = figures::totals(bundle, Pick::All(None));
-        // The latency of a write that waits for a flush lasts until the end of the flush.
+        // If a write waits for a flush, its latency includes the flush.
         let latencies = figures::latency_pick(bundle, Pick::All(None));
         let percentile = |q| measured.and(figures::percentile_ns(bundle, latencies, q));
         let steadiness = steady::of(bundle);
@@ -284,17 +285,18 @@ pub fn key_figures(points: &[SweepPoint]) -> Vec<KeyFigure> {
     kept
 }
 
-/// Bend of the curve through points that differ only in their depth.
+/// Bend of the curve through points that differ only in their queue depth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DepthBend {
-    /// Shape of the first point.
+    /// Shape of the I/O, with the queue depth of the first point.
     pub shape: IoShape,
-    /// Bend over the queue depth.
+    /// Queue depth at which the curve bends.
     pub bend: Bend,
 }
 
-/// Returns the queue depths at which throughput and latency bend, for each pattern, size and read
-/// share with at least three depths. INVALID points are skipped.
+/// Returns the queue depths at which the throughput-latency curve bends. The result has one entry
+/// for each pattern, size and read share that was measured at three or more depths. INVALID points
+/// are skipped.
 pub fn depth_bends(points: &[SweepPoint]) -> Vec<DepthBend> {
     let mut series: Vec<(&SweepPoint, Vec<LoadPoint>)> = Vec::new();
     for point in points.iter().filter(|point| point.verdict != VerdictKind::Invalid) {
@@ -360,7 +362,7 @@ mod tests {
         let bends: Vec<Bend> = depth_bends(&points).into_iter().map(|found| found.bend).collect();
         let between = Bend::Between { load: 4, rate_per_s: 4000.0, low: 1, high: 16 };
         assert_eq!(bends, [between, Bend::Beyond { load: 64 }]);
-        // A bend between refused points does not count.
+        // INVALID points are not used, so the bend changes.
         points[1].verdict = VerdictKind::Invalid;
         assert_ne!(depth_bends(&points)[0].bend, between);
     }

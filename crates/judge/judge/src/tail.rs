@@ -1,9 +1,9 @@
 //! Percentile of latency with its confidence interval.
 //!
-//! The interval is computed from order statistics ([`crate::stats::percentile`]), for the effective
-//! number of independent samples. Slow operations occur in clusters: ten thousand slow operations
-//! during one stall only prove that one stall occurred ([`crate::stats::exceedance`]). The
-//! histograms of consecutive spans of time show these clusters.
+//! The interval is computed from order statistics ([`crate::stats::percentile`]), with the
+//! effective number of independent samples. Slow operations occur in clusters: ten thousand slow
+//! operations during one stall prove only that one stall occurred ([`crate::stats::exceedance`]).
+//! The histograms of consecutive spans of time show these clusters.
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
@@ -15,8 +15,8 @@ use crate::stats::{Span, effective_sample_beyond, percentile::quantile_ranks, pe
 
 /// Confidence level of an interval.
 const CONFIDENCE: f64 = 0.95;
-/// Number of parts of the measurement that must all agree if there is no interval, as for means
-/// ([`crate::stats::ten_batch_means`]).
+/// Number of parts into which the measurement is divided if there is no interval; all parts must
+/// agree. Means use the same number ([`crate::stats::ten_batch_means`]).
 const PARTS: usize = 10;
 
 /// Latencies of selected classes over the measured phase.
@@ -46,8 +46,8 @@ pub struct LimitCheck {
 }
 
 impl<'a> Tail<'a> {
-    /// Collects the latencies of the classes that `takes` selects. `None` if there are no such
-    /// latencies.
+    /// Collects the latencies of the classes for which `takes` returns true. `None` if these have
+    /// no latencies.
     pub fn of(bundle: &'a Bundle, takes: impl Fn(&ClassTotals) -> bool) -> Option<Self> {
         let names: Vec<&str> =
             bundle.run.classes.iter().filter(|c| takes(c)).map(|c| c.name.as_str()).collect();
@@ -83,7 +83,7 @@ impl<'a> Tail<'a> {
         self.weighted_spans().map(share).collect()
     }
 
-    /// Returns the percentile if each span has the same weight, regardless of its number of
+    /// Returns the percentile with equal weights for all spans, regardless of their numbers of
     /// operations.
     pub fn quantile_over_time(&self, quantile: f64) -> Option<u64> {
         let mut buckets: Vec<(u64, f64)> = self.weighted_spans().flatten().collect();
@@ -97,8 +97,7 @@ impl<'a> Tail<'a> {
         reached.or(buckets.last()).map(|(value, _)| *value)
     }
 
-    /// Returns the latencies of all spans, each with its weight. The weights of a span add up to
-    /// one.
+    /// Returns the latencies of each span with their weights. The weights in a span add up to 1.
     fn weighted_spans(&self) -> impl Iterator<Item = Vec<(u64, f64)>> + '_ {
         let weighted = |index: usize| {
             let span = &self.spans[index];
@@ -203,19 +202,20 @@ impl<'a> Tail<'a> {
     fn undecided_reason(&self, quantile: f64) -> String {
         match self.effective_sample(quantile) {
             Some(effective) => format!(
-                "{} I/Os are equivalent to {effective:.0} independent I/Os, because slow I/Os \
-                 occur in clusters: these are too few for p{}",
+                "{} I/Os are equivalent to {effective:.0} independent I/Os, because slow I/Os occur \
+                 in clusters: these are too few for p{}",
                 self.samples(),
                 quantile * 100.0
             ),
             None => "the measurement is too short or too unsteady to estimate how much latencies \
-                 depend on earlier latencies"
+                     depend on earlier latencies"
                 .into(),
         }
     }
 
     /// Returns the common result of the tenths of the measurement; `None` if they disagree or are
-    /// undecided. With fewer than ten spans, the result can only be that the limit is exceeded.
+    /// undecided. With fewer than ten spans, the function can show that the limit is exceeded, but
+    /// not that it is met.
     fn common_result(&self, quantile: f64, limit_ns: u64) -> Option<bool> {
         let beyond = self.spans_beyond(limit_ns);
         let parts = beyond.len().min(PARTS);
@@ -249,8 +249,8 @@ pub fn supports_percentile(samples: u64, effective: f64, quantile: f64) -> bool 
     percentile_gate(samples as usize, effective, quantile).is_ok()
 }
 
-/// Groups histograms into spans of the histograms' median length. Completions after the end are
-/// included in the last span.
+/// Groups histograms into spans of the histograms' median length. Operations that completed after
+/// the end of the measurement are included in the last span.
 fn spans<'a>(bundle: &Bundle, intervals: Vec<&'a Interval>) -> (Vec<Vec<&'a Packed>>, u64) {
     let Some(measure) = measured(bundle) else { return (Vec::new(), 0) };
     let mut lengths_ns: Vec<u64> = intervals.iter().map(|i| i.duration_ns).collect();
@@ -288,8 +288,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Creates a minute with 1,000 reads/s that take 1 ms. For each second, `slow` returns the
-    /// number of reads that take 100 ms.
+    /// Returns a run of one minute with 1,000 reads/s. For each second, `slow` returns the number
+    /// of reads that take 100 ms; the other reads take about 1 ms.
     fn run(slow: impl Fn(u64) -> u64) -> Bundle {
         let mut bundle = fixtures::reads();
         let mut merged = plimsoll_evidence::latency::histogram();
@@ -320,7 +320,8 @@ mod tests {
 
     #[test]
     fn a_percentile_that_is_clear_of_its_limit_is_decided() {
-        // First 0.5 % of the reads are slow, spread evenly over time; later 2 %.
+        // In the first run, 0.5 % of the reads are slow, spread evenly over time. In the second
+        // run, 2 % are slow.
         let few = check_p99(&run(|_| 5), 50 * MS);
         assert_eq!(few.within, Some(true), "{few:?}");
         let [low, high] = few.interval_ns.unwrap();
@@ -339,7 +340,7 @@ mod tests {
     #[test]
     fn a_stall_is_one_event_however_many_it_holds_up() {
         // 800 of 60,000 reads are slow, all in one second of sixty. The same number of independent
-        // samples would be conclusive.
+        // slow reads would be conclusive.
         let stall = run(|second| if second == 30 { 800 } else { 0 });
         let tail = Tail::of(&stall, |_| true).unwrap();
         assert!(tail.effective_sample(0.99).unwrap() < 200.0);
@@ -349,7 +350,7 @@ mod tests {
         // The limit is so high that even the stall does not exceed it, so all tenths meet the
         // limit.
         assert_eq!(tail.check_limit(0.99, 200 * MS).within, Some(true));
-        // The other reads all exceed this limit.
+        // This limit is so low that all reads exceed it.
         assert_eq!(tail.check_limit(0.99, MS / 2).within, Some(false));
     }
 

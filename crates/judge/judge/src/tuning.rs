@@ -1,5 +1,5 @@
 //! Computes the load line from the bundles of a search. Each step is a judged run. The result is a
-//! pure function of the bundles in their order, so a search can be judged again later.
+//! pure function of the bundles in their order, so a search can be judged again at any time.
 
 mod neighbour;
 
@@ -19,7 +19,7 @@ use crate::steady::{self, Steadiness};
 use crate::sweep::PointPlace;
 use crate::verdict::{Quantity, Verdict, VerdictKind};
 
-/// Substitute for a limit of zero stalls: one stall in a thousand seconds.
+/// Value that replaces a limit of zero stalls: one stall in a thousand seconds.
 const STALLS_LEAST: f64 = 1e-3;
 
 /// Smallest and largest load of a search, its maximum number of steps, and the streams whose load
@@ -32,7 +32,7 @@ pub struct Range {
     pub load_max: u64,
     /// Maximum number of steps.
     pub steps_max: usize,
-    /// Streams whose load the search varies; empty for all.
+    /// Streams whose load the search varies. If empty, it varies all streams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vary: Vec<String>,
     /// Number of hosts that each issue the whole load; 1 for a single host, or if the hosts of a
@@ -50,7 +50,7 @@ fn is_one_host(hosts: &u32) -> bool {
 }
 
 impl Range {
-    /// Returns the range from 1 to `load_max` with the maximum number of steps.
+    /// Returns the range from 1 to `load_max`. The search may use the maximum number of steps.
     pub fn up_to(load_max: u64) -> Self {
         Self { load_min: 1, load_max, steps_max: STEPS_MAX, vary: Vec::new(), hosts: 1 }
     }
@@ -65,14 +65,14 @@ pub struct TuneStep {
     pub load: u64,
     /// Achieved rate; `None` if nothing was measured.
     pub rate_per_s: Option<f64>,
-    /// 95 % interval of the rate, if the samples support one.
+    /// 95 % confidence interval of the rate; `None` if there are too few samples.
     pub rate_interval_per_s: Option<[f64; 2]>,
     /// Latencies in the order of [`Tuning::latencies`]; `None` if not measured.
     pub latencies_ns: Vec<Option<f64>>,
     /// Page-fault stalls per second; `None` if not counted.
     pub stalls_per_s: Option<f64>,
-    /// True if no ceiling was exceeded, including the limit on stalls; `None` if a value was not
-    /// measured.
+    /// True if no latency ceiling was exceeded, including the limit on stalls; `None` if a value
+    /// was not measured.
     pub within: Option<bool>,
     /// True if the system was steady; `None` if the intervals are not sufficient for a decision.
     pub steady: Option<bool>,
@@ -81,20 +81,20 @@ pub struct TuneStep {
     pub note: String,
     /// Verdict on the run.
     pub verdict: VerdictKind,
-    /// Reason of the verdict.
+    /// Reason for the verdict.
     #[serde(default)]
     pub reason: String,
     /// CPU time per operation of the load generator, including kernel time.
     pub cpu_ns_per_op: Option<f64>,
-    /// Workload in words, without the load; empty in searches by older versions.
+    /// Workload in words, without the load; empty in results of older versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub does: String,
-    /// Host, storage and time; `None` in searches by older versions.
+    /// Host, storage and time of the run; `None` in results of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<PointPlace>,
 }
 
-/// A latency that the steps measure.
+/// A latency that each step measures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Name such as `db_read_latency_avg`.
@@ -115,7 +115,7 @@ pub struct Tuning {
     /// Streams of the plan, if the search varies only some of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbour: Option<Neighbour>,
-    /// Latencies of the steps.
+    /// Latencies that each step measures.
     pub latencies: Vec<Latency>,
     /// Maximum page-fault stalls per second, if the plan has a limit.
     pub stalls_max_per_s: Option<f64>,
@@ -128,9 +128,11 @@ pub struct Tuning {
     pub steps: Vec<TuneStep>,
     /// True if the search finished.
     pub complete: bool,
-    /// Highest rate within every ceiling; `None` if every step exceeded a ceiling.
+    /// Load with the highest rate within every latency ceiling; `None` if every step exceeded a
+    /// ceiling.
     pub load_line: Option<MeasuredLoad>,
-    /// True if the load line was measured twice and its neighbours on both sides were checked.
+    /// True if the load line was measured twice and the neighbouring loads on both sides were
+    /// measured too.
     pub confirmed: bool,
     /// Load with the largest ratio of throughput to latency.
     pub knee: Option<MeasuredLoad>,
@@ -138,7 +140,7 @@ pub struct Tuning {
     /// requirement, if no load achieves it, or in an open loop.
     #[serde(rename = "fewest")]
     pub required_load: Option<MeasuredLoad>,
-    /// True if a slightly smaller load was measured and is not enough.
+    /// True if a slightly smaller load was measured and does not achieve the requirement.
     #[serde(rename = "fewest_checked")]
     pub required_load_checked: bool,
     /// Remarks, for example that the curve falls or that the search was interrupted.
@@ -149,8 +151,8 @@ impl Tuning {
     /// Returns the verdict on the search.
     ///
     /// PASS requires a step that achieves the required rate and whose own verdict is PASS. FAIL
-    /// means that no load meets the ceilings, or that no load within the ceilings achieves the
-    /// required rate. INCONCLUSIVE has three causes: an interrupted search, a load that never
+    /// means that no load meets the latency ceilings, or that no load within the ceilings achieves
+    /// the required rate. INCONCLUSIVE has three causes: an interrupted search, a load that never
     /// became steady and may achieve the required rate, or only undecided steps that achieve it.
     pub fn verdict(&self) -> VerdictKind {
         if self.steps.iter().any(|step| step.verdict == VerdictKind::Invalid) {
@@ -180,7 +182,7 @@ impl Tuning {
         }
     }
 
-    /// Returns the steps that achieved the required rate and exceeded no ceiling.
+    /// Returns the steps that achieved the required rate and exceeded no latency ceiling.
     fn sufficient_steps(&self) -> impl Iterator<Item = &TuneStep> {
         let required_per_s = self.required_per_s.unwrap_or(0.0);
         self.steps.iter().filter(move |step| {
@@ -190,8 +192,9 @@ impl Tuning {
 }
 
 impl Tuning {
-    /// Returns the step with the highest rate above the load line whose load was never steady
-    /// although it exceeded no ceiling. The long-term rate of this load is unknown.
+    /// Returns the fastest step whose rate is above the rate of the load line, but whose load was
+    /// never steady. Steps that exceeded a latency ceiling are skipped. The long-term rate of this
+    /// load is unknown.
     fn unsettled_step(&self) -> Option<&TuneStep> {
         let line_per_s = self.load_line.map_or(0.0, |line| line.rate_per_s);
         let settled = |load: u64| self.steps.iter().any(|s| s.load == load && self.is_settled(s));
@@ -223,7 +226,8 @@ impl Tuner {
         let load = VariedLoad::of(plan, &range.vary)?;
         let knob = load.knob();
         let neighbour = Neighbour::of(plan, &range.vary)?;
-        // If the search varies a neighbour, the verdict of a step includes all limits.
+        // If the search varies a neighbour, the verdict of a step already includes all limits, so
+        // the search itself checks no limits.
         let required = plan.requirement.as_ref().filter(|_| neighbour.is_none());
         let latencies = match &neighbour {
             Some(_) => neighbour::latencies(plan),
@@ -232,7 +236,8 @@ impl Tuner {
         let required_per_s = required.and_then(|r| r.iops_per_s);
         let stalls_max_per_s = required.and_then(|r| r.page_fault_stalls_max_per_s);
         let mut ceilings: Vec<f64> = latencies.iter().filter_map(|l| l.ceiling_ns).collect();
-        // The search treats all ceilings in the same way, regardless of the unit.
+        // The limit on stalls is added to the latency ceilings, because the search treats all
+        // ceilings in the same way, regardless of their units.
         ceilings.extend(stalls_max_per_s.map(|limit| limit.max(STALLS_LEAST)));
         if neighbour.is_some() {
             ceilings = vec![neighbour::CEILING];
@@ -269,7 +274,8 @@ impl Tuner {
         Ok(Self { load, search, tuning })
     }
 
-    /// Returns the next load to measure and the purpose; `None` if the search is complete.
+    /// Returns the next load to measure, with the purpose of the measurement; `None` if the search
+    /// is complete.
     pub fn next_load(&self) -> Option<(u64, crate::stats::tune::Purpose)> {
         match self.search.next_step() {
             Step::Measure { load, purpose } => Some((load, purpose)),
@@ -277,8 +283,8 @@ impl Tuner {
         }
     }
 
-    /// Records a step's run. An interrupted or failed run is listed but does not count for the
-    /// load.
+    /// Records a step's run. An interrupted or failed run is listed, but the search ignores its
+    /// figures.
     pub fn record(&mut self, bundle: &Bundle, verdict: &Verdict) {
         let step = self.step(bundle, verdict);
         let completed = bundle.run.end.kind == EndKind::Completed;
@@ -302,7 +308,8 @@ impl Tuner {
 
     fn step(&self, bundle: &Bundle, verdict: &Verdict) -> TuneStep {
         let Tuning { latencies, stalls_max_per_s, .. } = &self.tuning;
-        // If a neighbour starts or ends during the run, the total rate changes.
+        // If a neighbour starts or ends during the run, the total rate changes, so steadiness
+        // cannot be judged.
         let is_whole = self.tuning.neighbour.is_none();
         let steadiness = if is_whole { steady::of(bundle) } else { Steadiness::default() };
         let latencies_ns: Vec<Option<f64>> =
@@ -331,7 +338,7 @@ impl Tuner {
             false => neighbour::rate_per_s(bundle, &self.tuning.range.vary),
         };
         let within = match verdict.verdict {
-            // The figures of such a run can refute a ceiling, but do not show that it was kept.
+            // An INVALID run can show that a latency ceiling was exceeded, but not that it was met.
             VerdictKind::Invalid if is_whole => all(kept.chain(stalled)).filter(|within| !within),
             _ if is_whole => all(kept.chain(stalled)),
             _ if !self.tuning.achieved(load, rate_per_s) => {
@@ -372,12 +379,13 @@ impl Tuner {
         tuning.required_load = outcome.required_load;
         tuning.required_load_checked = outcome.required_load_checked;
         if let (Some(_), Some(line)) = (&tuning.neighbour, &mut tuning.load_line) {
-            // This search maximised the load, not the rate.
+            // This search maximised the load, so the outcome does not contain a measured rate.
             let of_line = tuning.steps.iter().filter(|step| step.load == line.load);
             let rates: Vec<f64> = of_line.filter_map(|step| step.rate_per_s).collect();
             line.rate_per_s = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
         }
-        // If a faster load never became steady, the load line is only a lower bound.
+        // If a faster load never became steady, the load line is only a lower bound of the
+        // sustained load.
         tuning.confirmed &= tuning.neighbour.is_some() || tuning.unsettled_step().is_none();
         tuning.remarks = match tuning.neighbour {
             Some(_) => tuning.neighbour_remarks(),
@@ -445,8 +453,8 @@ fn stalls_per_s(verdict: &Verdict) -> Option<f64> {
     }
 }
 
-/// Returns a latency from the run's own check. If there is no such check, returns the mean latency
-/// of all operations.
+/// Returns a latency from the check in the run's verdict. If there is no such check, returns the
+/// mean latency of all operations.
 fn latency_ns(bundle: &Bundle, verdict: &Verdict, latency: &Latency) -> Option<f64> {
     let check = verdict.checks.iter().find(|check| check.name == latency.name);
     match check.map(|check| check.quantity) {
@@ -480,7 +488,7 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
         let lost = 1.0 - last.1 / top.1;
         if last.0 > top.0 && lost > FALLS {
             remarks.push(format!(
-                "The curve falls: {name} {} sustain {:.0} % less than {}.",
+                "The curve falls: the rate at {name} {} is {:.0} % lower than at {}.",
                 last.0,
                 lost * 100.0,
                 top.0
@@ -498,19 +506,19 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
         !tuning.steps.is_empty() && tuning.steps.iter().all(|step| step.steady != Some(true));
     if none_steady {
         remarks.push(
-            "No step was steady, so it is unknown which load the storage can sustain. Measure \
-             each step for longer (--for 10m) after a longer warm-up (--set phases.warm_up=2m). \
-             If the rate still changes, look for other load on this host or storage, for caches \
-             that become full, and for burst credit that runs out."
+            "No step was steady, so it is unknown which load the storage can sustain. Measure each \
+             step for longer (--for 10m) after a longer warm-up (--set phases.warm_up=2m). If the \
+             rate still changes, look for other load on this host or storage, for caches that \
+             become full, and for burst credit that runs out."
                 .to_owned(),
         );
     }
     let said = unsettled.filter(|_| !none_steady);
     if let Some((step, rate_per_s)) = said.and_then(|step| Some((step, step.rate_per_s?))) {
         remarks.push(format!(
-            "At {name} {}, {rate_per_s:.0} I/Os per second met every ceiling, but the rate never \
-             became steady, so the long-term rate is unknown. Measure each step for longer, after \
-             a longer warm-up.",
+            "At {name} {}, {rate_per_s:.0} I/Os per second met every latency ceiling, but the \
+             rate never became steady, so the long-term rate is unknown. Measure each step for \
+             longer, after a longer warm-up.",
             step.load
         ));
     }
@@ -521,20 +529,20 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
                 line.measurements
             )
         } else {
-            "The load line is not confirmed: there were too few steps.".to_owned()
+            "The load line is not confirmed: the search had too few steps.".to_owned()
         };
         remarks.push(says);
     }
     if tuning.required_load.is_some() && !tuning.required_load_checked {
         remarks.push(format!(
-            "It is unknown whether fewer {name} are enough: there were too few \
-                steps."
+            "It is unknown whether a smaller load ({name}) is enough: the search had too few steps."
         ));
     }
     if let (Some(required), None, false, None) =
         (tuning.required_per_s, tuning.required_load, tuning.knob.is_open(), unsettled)
     {
-        remarks.push(format!("No load that was measured meets the required {required:.1}/s."));
+        remarks
+            .push(format!("No measured load achieves the required {required:.1} I/Os per second."));
     }
     let undecided =
         tuning.sufficient_steps().find(|step| step.verdict == VerdictKind::Inconclusive);
@@ -569,13 +577,13 @@ mod tests {
             tuning.verdict()
         };
         assert_eq!(step_with(&|_| {}), VerdictKind::Pass);
-        // The rule on the page cache is unknown.
+        // The outcome of the rule about the page cache is unknown.
         let unseen = |bundle: &mut Bundle| {
             bundle.run.engine.paths[0].direct = false;
             bundle.observed = Default::default();
         };
         assert_eq!(step_with(&unseen), VerdictKind::Inconclusive);
-        // The search does not use this limit, but the requirement still includes it.
+        // The search does not use the limit on bandwidth, but the verdict of the step includes it.
         let bandwidth = |bundle: &mut Bundle| {
             let requirement = bundle.plan.requirement.as_mut().unwrap();
             requirement.bandwidth_bytes_per_s = Some(900_000_000_000);

@@ -13,16 +13,16 @@ use crate::finding::Finding;
 /// verdict, byte for byte.
 pub const RULES_VERSION: u32 = 17;
 
-/// Kind of verdict on a run. If several kinds apply, the first one is used.
+/// Kind of verdict on a run. If several kinds apply, the kind that is listed first is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum VerdictKind {
-    /// A mandatory rule of the claim failed: the figure is not what it claims to be.
+    /// A mandatory rule of a claim failed: the figure does not measure what is claimed.
     Invalid,
     /// The requirement is not met.
     Fail,
-    /// A mandatory rule is unknown, the samples are too few or unsteady, or the interval includes
-    /// the requirement.
+    /// The outcome of a mandatory rule is unknown, the samples are too few or unsteady, or the
+    /// interval includes the required value.
     #[default]
     Inconclusive,
     /// The requirement is met.
@@ -51,7 +51,7 @@ impl fmt::Display for VerdictKind {
 }
 
 /// Limit and measured value of a check. The limit of a rate is a lower limit if [`Check::at_least`]
-/// is set. The other limits are upper limits, unless the comment of the variant states otherwise.
+/// is set. The other limits are upper limits, unless the comment of the field states otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Quantity {
@@ -109,12 +109,13 @@ pub struct Check {
     /// Limit and measured value.
     #[serde(flatten)]
     pub quantity: Quantity,
-    /// True if the limit is a lower limit of the measured value.
+    /// True if the measured value must be at least the limit; false if it must be at most the
+    /// limit.
     pub at_least: bool,
     /// True if the limit is met; `None` if undecided. A check without a measured value is always
     /// undecided.
     pub ok: Option<bool>,
-    /// Instance that has the measured value, and other remarks for the reader.
+    /// Remarks for the reader, such as the name of the instance that has the measured value.
     pub note: String,
     /// 95 % confidence interval of the measured value, in the same unit. `None` if there are too
     /// few samples.
@@ -149,20 +150,20 @@ pub struct Verdict {
     pub reason: String,
     /// True if the run was a short demonstration.
     pub demonstration: bool,
-    /// Required transactional rate.
+    /// Required rate of transactional I/Os, per second.
     pub required_iops_per_s: Option<f64>,
-    /// Achieved transactional rate.
+    /// Achieved rate of transactional I/Os, per second.
     pub achieved_iops_per_s: Option<f64>,
     /// Achieved rate divided by the required rate, minus one. `None` in an open loop, which cannot
     /// exceed its target.
     pub headroom: Option<f64>,
     /// Checks, one per limit.
     pub checks: Vec<Check>,
-    /// For each claim: its support by the evidence.
+    /// Claims, and whether the evidence supports each of them.
     pub claims: BTreeMap<String, ClaimStatus>,
-    /// Trust level of the evidence.
+    /// Level of trust in the evidence.
     pub tier: Tier,
-    /// Findings, except `pass`, worst first.
+    /// Findings whose outcome is not `pass`, with the worst finding first.
     pub findings: Vec<Finding>,
     /// Identifiers of the rules that passed.
     pub passed: Vec<String>,

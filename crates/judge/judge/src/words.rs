@@ -5,7 +5,7 @@ pub(crate) fn many(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// Formats a waiting time in its two largest units, rounded up: `9 min 40 s`.
+/// Formats a duration with its two largest units, rounded up to whole seconds: `9 min 40 s`.
 pub(crate) fn span(ns: u64) -> String {
     let s = ns.div_ceil(1_000_000_000);
     let of = |large: u64, unit: &str, small: u64, small_unit: &str| match small {

@@ -48,10 +48,7 @@ fn identity(comparison: &Comparison) -> Vec<(String, String)> {
         let lengths = places::listed(lengths);
         pairs.push((
             "workload".to_owned(),
-            format!(
-                "{works}; the measurement of each run took \
-            {lengths}"
-            ),
+            format!("{works}; the measurement of each run took {lengths}"),
         ));
     }
     if !measured.is_empty() {
@@ -62,7 +59,7 @@ fn identity(comparison: &Comparison) -> Vec<(String, String)> {
     pairs
 }
 
-/// Describes where the sides start to diverge, and the parts of their difference.
+/// Describes where the sides of the comparison start to diverge, and the parts of their difference.
 fn explain(explanation: &Explanation) -> Option<Section> {
     let divergence =
         |at: &Divergence| sentence(&format!("first {} that differs: {}", at.kind, at.says));
@@ -90,8 +87,8 @@ fn explain(explanation: &Explanation) -> Option<Section> {
         let shown = Unit::Latency.show(ns.abs(), Letters::Unicode);
         let more = if ns < 0.0 { "less" } else { "more" };
         table.note = format!(
-            "on average, an operation takes {shown} {more} on the second side than on the first; \
-             a row can account for part of this difference without being its cause"
+            "on average, an operation takes {shown} {more} on the second side of the comparison \
+             than on the first; a row can explain part of this difference without being its cause"
         );
         section = section.with(Block::Table(table));
     }
@@ -121,8 +118,8 @@ pub(crate) fn headline_text(
     }
 }
 
-/// Compares each side with its requirement. If no side has a requirement, lists the runs of each
-/// side.
+/// Compares each side of the comparison with its requirement. If no side has a requirement, lists
+/// the runs of each side.
 fn standings(comparison: &Comparison) -> Section {
     let mut columns = vec![
         Column::words("side", "side"),

@@ -51,7 +51,7 @@ impl DurabilityResult<'_> {
         fact("cuts with losses", verdict.cuts_with_losses.to_string());
         if let Some(bound) = verdict.loss_probability_max {
             fact(
-                "probability of loss per cut",
+                "probability that a cut of the target loses a write",
                 format!("at most {:.2} % (95 % confidence)", bound * 100.0),
             );
         }
@@ -87,7 +87,7 @@ impl DurabilityResult<'_> {
         });
         damaged.map(|(cut, block)| {
             format!(
-                "cut {cut}, byte {}: {}; generation {} had been acknowledged",
+                "cut {cut} of the target, byte {}: {}; the target had acknowledged generation {}",
                 block.offset_bytes, block.says, block.acknowledged_generation
             )
         })

@@ -100,8 +100,8 @@ pub fn csv_text(text: &str) -> String {
 /// are shorter.
 const TERMINAL_TEXT_MAX: usize = 4_000;
 
-/// Makes text safe for a terminal: control characters become U+FFFD, or `?` for ASCII output, and
-/// a very long text is cut.
+/// Makes text safe for a terminal: control characters become U+FFFD, or `?` for ASCII output, and a
+/// very long text is shortened.
 pub fn terminal(text: &str, unicode: bool) -> String {
     let replacement = if unicode { '\u{fffd}' } else { '?' };
     let clean = |c: char| if is_unprintable(c) { replacement } else { c };

@@ -40,7 +40,10 @@ pub fn experiment_document(experiment: &Experiment) -> Document {
         headline: Headline { word, tone, reason, figures: Vec::new() },
         sections: vec![
             figures(experiment),
-            findings::list(&experiment.findings, "No rule about several runs has a finding."),
+            findings::list(
+                &experiment.findings,
+                "The rules that compare several runs have no findings.",
+            ),
             runs_section(experiment),
         ],
         ..Document::default()
@@ -55,7 +58,7 @@ fn figures(experiment: &Experiment) -> Section {
         Column::numbers("to", "interval_high"),
         Column::numbers("spread", "spread"),
     ];
-    let mut table = Table::new("Figures over all runs", columns);
+    let mut table = Table::new("Figures of all runs", columns);
     for metric in &experiment.metrics {
         let (name, unit) = name_and_unit(metric);
         let [low, high] = metric.interval.map_or([None; 2], |ends| ends.map(Some));

@@ -73,8 +73,7 @@ pub fn fleet_document(
             latencies(verdict.total.as_ref()),
             findings::list(
                 &one.1.findings,
-                "No rule has a finding about a single host or about \
-                the fleet.",
+                "The rules have no findings, neither about single hosts nor about the whole fleet.",
             ),
             findings::claims_line(&one.1),
             phases(verdict),
@@ -119,12 +118,12 @@ fn table(verdict: &FleetVerdict) -> Section {
         Column::of(Unit::Latency, "largest", "latency_ns_max").rank(2),
         Column::of(Unit::Latency, "started late", "start_late_ns").rank(1),
     ];
-    let mut table = Table::new("Each host, during the common measured window", columns);
+    let mut table = Table::new("Figures of each host during the common measurement time", columns);
     let number = |unit, base: Option<u64>| Cell::maybe(unit, base.map(|base| base as f64));
     for host in &verdict.hosts {
         let (verdict, ops_per_s, bytes_per_s) = match host.until_lost {
             Some(until) => (
-                Cell::text("lost as expected; figures until the loss"),
+                Cell::text("lost as expected; figures end at the loss"),
                 Cell::observed(Unit::Rate, until.ops_per_s),
                 Cell::observed(Unit::Bandwidth, until.bytes_per_s),
             ),
@@ -146,7 +145,8 @@ fn table(verdict: &FleetVerdict) -> Section {
     }
     let Some(total) = &verdict.total else {
         table.note =
-            "There is no total, because at least one host did not run its part.".to_owned();
+            "There is no total, because at least one host did not run its part of the load."
+                .to_owned();
         return Section::brief("hosts", "Hosts").with(Block::Table(table));
     };
     let row = |name: &str, ops: f64, bytes: f64| {
@@ -166,7 +166,7 @@ fn table(verdict: &FleetVerdict) -> Section {
         row("average", total.host_ops_per_s_avg, total.bytes_per_s / count),
     ];
     table.note = format!(
-        "Spread of the hosts' rates: {:.1} % of their average. Slowest: {}.",
+        "Spread of the hosts' rates: {:.1} % of their average. The slowest host is {}.",
         total.host_ops_spread * 100.0,
         total.slowest_host
     );
@@ -193,8 +193,8 @@ fn each(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
         return Section { blocks: Vec::new(), ..section };
     }
     let title = match hosts.len() > LINES_MAX {
-        true => format!("Rate of the first {LINES_MAX} hosts"),
-        false => "Rate of each host".to_owned(),
+        true => format!("Operation rate of the first {LINES_MAX} hosts"),
+        false => "Operation rate of each host".to_owned(),
     };
     let (x, y) = (
         Axis::linear("time since the start of the run", Unit::Elapsed),
@@ -223,7 +223,8 @@ fn latencies(total: Option<&Total>) -> Section {
         latency("p99.9", "latency_ns_p999"),
         latency("max", "latency_ns_max"),
     ];
-    let mut table = Table::new("Latencies of all hosts' I/Os, from merged histograms", columns);
+    let mut table =
+        Table::new("Latencies of all I/Os, from the merged histograms of all hosts", columns);
     for class in total.map_or(&[][..], |total| &total.classes) {
         let number = |base: Option<u64>| Cell::maybe(Unit::Latency, base.map(|base| base as f64));
         table.rows.push(vec![
@@ -273,7 +274,7 @@ fn agents(fleet: &Fleet, verdict: &FleetVerdict, hosts: &[(Bundle, Verdict)]) ->
         Column::remarks("why", "reason"),
     ];
     let mut table =
-        Table::new("Agents (the evidence of each host is in the hosts directory)", columns);
+        Table::new("Agents (the directory `hosts` contains the evidence of each host)", columns);
     let mut left = hosts.iter();
     for (host, line) in fleet.hosts.iter().zip(&verdict.hosts) {
         let own = host.run.as_ref().and_then(|_| left.next());

@@ -63,9 +63,11 @@ fn row(figure: &GateFigure) -> Vec<Cell> {
     let (tone, more) = match (figure.outcome, figure.runs_more_per_side) {
         (GateOutcome::Worse, _) => (Tone::Bad, String::new()),
         (GateOutcome::NotWorse, _) => (Tone::Good, String::new()),
-        (GateOutcome::Undecided, Some(1)) => (Tone::Warn, ": needs 1 more run per side".to_owned()),
+        (GateOutcome::Undecided, Some(1)) => {
+            (Tone::Warn, ": needs 1 more run on each side of the comparison".to_owned())
+        }
         (GateOutcome::Undecided, Some(runs)) => {
-            (Tone::Warn, format!(": needs {runs} more runs per side"))
+            (Tone::Warn, format!(": needs {runs} more runs on each side of the comparison"))
         }
         (GateOutcome::Undecided, None) => (Tone::Warn, String::new()),
     };

@@ -74,7 +74,7 @@ impl HostRow {
     pub fn version_text(&self) -> String {
         match self.is_own_build {
             true => self.version.clone(),
-            false => format!("{}, a different build", self.version),
+            false => format!("{}, whose program is a different build", self.version),
         }
     }
 

@@ -2,8 +2,8 @@
 //! no figures except sums and quotients of totals in the evidence.
 //!
 //! A report is built in two steps. [`run::run_document`] turns evidence and verdict into a
-//! [`document::Document`]: headings, tables, charts and sentences as data. The terminal
-//! ([`mod@text`]), the page ([`html`]) and Markdown render it.
+//! [`document::Document`]: headings, tables, charts and sentences as data. The document is then
+//! rendered as text for the terminal ([`mod@text`]), as a page ([`html`]) or as Markdown.
 //!
 //! # Where to change what
 //!

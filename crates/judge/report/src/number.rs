@@ -68,7 +68,7 @@ impl Unit {
         }
     }
 
-    /// Like [`Unit::show`], without trailing zeroes: for limits and other round numbers.
+    /// Like [`Unit::show`], but removes trailing zeroes. Used for limits and other round numbers.
     pub fn show_round(self, base: f64, letters: Letters) -> String {
         let text = self.show(base, letters);
         let is_digit = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-');

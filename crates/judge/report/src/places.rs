@@ -4,8 +4,8 @@ use plimsoll_judge::sweep::PointPlace;
 
 use crate::time::utc;
 
-/// Maximum number of names in a list. A longer list is cut and ends with the number of omitted
-/// names.
+/// Maximum number of names in a list. A longer list is shortened and ends with the number of
+/// omitted names.
 const LISTED_MAX: usize = 6;
 
 /// Returns date, host, file system, kernel, device and version. A fact that no run has recorded is

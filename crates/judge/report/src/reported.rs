@@ -54,7 +54,7 @@ pub fn result_document(reported: &ToolResult, audit: &Audit) -> Document {
 /// that treats the result as a run.
 pub fn figures_document(audit: &Audit) -> Document {
     let headline = headline_of(audit);
-    let title = "consistency of the result's figures".to_owned();
+    let title = "whether the result's figures are consistent".to_owned();
     Document { title, headline, sections: figures(audit), ..Document::default() }
 }
 
@@ -210,10 +210,8 @@ fn figures(audit: &Audit) -> Vec<Section> {
         let mut section = Section::brief("found", "Found").with(Block::Findings(shown));
         let more = audit.findings.len().saturating_sub(FINDINGS_MAX);
         if more > 0 {
-            section = section.with(Block::Words(format!(
-                "and {more} more findings of the same \
-                rules"
-            )));
+            section =
+                section.with(Block::Words(format!("and {more} more findings of the same rules")));
         }
         sections.push(section);
     }
@@ -221,13 +219,20 @@ fn figures(audit: &Audit) -> Vec<Section> {
     let passed: Vec<String> = audit.passed.iter().map(times).collect();
     if !passed.is_empty() {
         let words = Block::Words(format!("{}.", passed.join(", ")));
-        sections.push(Section::brief("holds", "Passed rules (number of checks)").with(words));
+        sections
+            .push(Section::brief("holds", "Passed rules, with the number of checks").with(words));
     }
     if !audit.unknown.is_empty() {
         let rules: Vec<&str> = audit.unknown.iter().map(|unknown| unknown.rule).collect();
         let words = Block::Words(format!("{}.", rules.join(", ")));
-        sections
-            .push(Section::brief("unknown", "Rules that this result cannot decide").with(words));
+        sections.push(
+            Section::brief(
+                "unknown",
+                "Rules that cannot be checked with the figures of this \
+                                             result",
+            )
+            .with(words),
+        );
         let needs =
             |u: &plimsoll_judge::conservation::UncheckedRule| format!("{}: {}", u.rule, u.needs);
         let list = Block::List(audit.unknown.iter().map(needs).collect());
@@ -460,7 +465,10 @@ mod tests {
         assert!(text.contains("IMPOSSIBLE"), "{text}");
         assert!(text.contains("10,000/s × 4 KiB = 40.96 MB/s"), "{text}");
         assert_eq!(text.matches("littles-law").count(), 1, "{text}");
-        assert!(text.contains("Rules that this result cannot decide"), "{text}");
+        assert!(
+            text.contains("Rules that cannot be checked with the figures of this result"),
+            "{text}"
+        );
     }
 
     #[test]

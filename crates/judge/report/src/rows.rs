@@ -44,7 +44,8 @@ fn open_questions(verdicts: &[Verdict]) -> String {
         return String::new();
     }
     open.sort_by_key(|(finding, _)| finding.outcome);
-    let mut text = "\nRules that the table cannot decide\n\n".to_owned();
+    let mut text =
+        "\nRules that neither passed nor failed with the figures in the table\n\n".to_owned();
     for (finding, rows) in open {
         let word = if finding.outcome == Outcome::Warn { "warn" } else { "unknown" };
         let Finding { rule, says, advice, .. } = finding;

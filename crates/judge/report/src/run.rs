@@ -127,7 +127,7 @@ pub(crate) fn demonstration(bundle: &Bundle) -> String {
     let lasted = measured(bundle).filter(|phase| phase.duration_ns > 0);
     let Some(measured) = lasted.map(|phase| elapsed(phase.duration_ns as f64)) else {
         return "This run ended before its measurement started, so it shows nothing about this \
-         storage."
+                storage."
             .to_owned();
     };
     let bytes: u64 = bundle.run.instances.iter().map(|i| i.allocated_bytes).sum();
@@ -136,10 +136,9 @@ pub(crate) fn demonstration(bundle: &Bundle) -> String {
         bytes => format!(" on {} of data", Unit::Size.show(bytes as f64, Default::default())),
     };
     format!(
-        "This run measured for {measured}{data}. It shows what the tool does, and how this \
-         storage handled a small load for a short time. It cannot show sustained writes, the \
-         behaviour with a working set that exceeds all caches, or rare slow I/Os: run a full plan \
-         for that."
+        "This run measured for {measured}{data}. It shows what the tool does, and how this storage \
+         handled a small load for a short time. It cannot show sustained writes, the behaviour with \
+         a working set that exceeds all caches, or rare slow I/Os: run a full plan for that."
     )
 }
 
@@ -156,7 +155,7 @@ fn headline(bundle: &Bundle, verdict: &Verdict) -> Headline {
         // An open loop issues operations at the rate of the plan, so the headroom cannot be
         // measured.
         let set = verdict.headroom.is_none() && verdict.achieved_iops_per_s.is_some();
-        let note = if set { "the plan sets the rate" } else { "" };
+        let note = if set { "the plan sets this rate" } else { "" };
         figures.push(Fact::new("headroom", headroom).note(note));
     }
     for kind in kinds::kinds(bundle) {

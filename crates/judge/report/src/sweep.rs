@@ -24,11 +24,11 @@ pub fn sweep_document(sweep: &Sweep) -> Document {
     if invalid > 0 {
         document.headline.tone = Tone::Bad;
         let reason = &mut document.headline.reason;
-        reason.push_str(&format!(" {invalid} of them are INVALID."));
+        reason.push_str(&format!(" Points that are INVALID: {invalid}."));
     }
     let unsteady = sweep.points.iter().filter(|point| point.steady == Some(false)).count();
     if unsteady > 0 {
-        document.headline.reason.push_str(&format!(" {unsteady} of them were not steady."));
+        document.headline.reason.push_str(&format!(" Points that were not steady: {unsteady}."));
     }
     document.identity = identity(sweep);
     document.demonstration = short(sweep);
@@ -56,7 +56,7 @@ fn bends(sweep: &Sweep) -> Section {
             format!("{pattern} {size}, {reads} % reads: {bend}")
         })
         .collect();
-    let mut section = Section::brief("bends", "Bend of each curve over queue depth");
+    let mut section = Section::brief("bends", "Queue depth at which each curve bends");
     if !said.is_empty() {
         section = section.with(Block::List(said));
     }
@@ -67,7 +67,7 @@ fn bends(sweep: &Sweep) -> Section {
 }
 
 /// If every point was measured for less than this, the report has a banner. Effects of caches,
-/// burst credit and background work of flash last longer.
+/// burst credit and background work of flash last longer than this.
 const SHORT_NS: u64 = 60_000_000_000;
 
 /// Returns the text of a banner if every point was measured only for a short time.
@@ -77,7 +77,7 @@ fn short(sweep: &Sweep) -> Option<String> {
     let longest = lengths.max().filter(|ns| *ns < SHORT_NS)?;
     Some(format!(
         "No point was measured for more than {}. This is only a first look: it shows neither the \
-         sustained rate nor rare slow operations, and a difference between two points may be \
+         sustained rate nor rare slow operations, and a difference between two points can be due to \
          chance. For reliable figures, measure each point for ten minutes.",
         elapsed(longest as f64)
     ))
@@ -123,7 +123,7 @@ fn findings(sweep: &Sweep) -> Section {
             Column::words("outcome", "outcome"),
             Column::words("rule", "rule"),
             Column::words("points", "points"),
-            Column::remarks("explanation, for the first point", "says"),
+            Column::remarks("explanation (for the first of the points)", "says"),
         ],
     );
     for (finding, labels) in found {
@@ -172,7 +172,7 @@ fn verdict_basis(sweep: &Sweep) -> Section {
             Cell::text(claims),
         ]);
     }
-    Section::brief("rests-on", "Basis of the verdicts").with(Block::Table(table))
+    Section::brief("rests-on", "What the verdicts are based on").with(Block::Table(table))
 }
 
 /// Returns all points as CSV, in base units.

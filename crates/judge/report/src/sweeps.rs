@@ -17,27 +17,12 @@ use crate::table::{Cell, Column, Table, Tone, Value};
 pub fn sweeps_document(compared: &SweepComparison) -> Document {
     let [first, second] = &compared.names;
     let groups = ShapeGroup::all(&compared.cells);
-    let mut maps = Section::full(
-        "maps",
-        &format!(
-            "{second} relative to {first}: operations per \
-        second"
-        ),
-    );
-    let mut grids = Section::terminal(
-        "grids",
-        &format!(
-            "{second} relative to {first}: ratio of \
-        rates"
-        ),
-    );
-    let mut latency = Section::full(
-        "latency",
-        &format!(
-            "{second} relative to {first}: average \
-        latency"
-        ),
-    );
+    let mut maps =
+        Section::full("maps", &format!("Operations per second: {second} relative to {first}"));
+    let mut grids =
+        Section::terminal("grids", &format!("Ratio of rates: {second} relative to {first}"));
+    let mut latency =
+        Section::full("latency", &format!("Average latency: {second} relative to {first}"));
     for group in &groups {
         maps = maps.with(Block::Chart(Box::new(map(group, "rate", |c| c.rate_per_s))));
         maps = maps.with(Block::Chart(Box::new(lines(group))));
@@ -176,12 +161,12 @@ fn map(group: &ShapeGroup<'_, SweepCell>, key: &str, of: fn(&SweepCell) -> CellF
     group.map(&format!("ratio-{key}"), &title, (Unit::Plain, "ratio", Some(1.0)), |c| of(c).ratio)
 }
 
-/// Returns a chart that shows the ratio of the rates, with its intervals, over I/O size. Each read
-/// share is one line.
+/// Returns a chart that shows the ratio of the rates and its interval for each I/O size. Each read
+/// share has its own line.
 fn lines(group: &ShapeGroup<'_, SweepCell>) -> Plot {
     let mut plot = Plot::new(
         &group.id("ratio-lines"),
-        &format!("{}: ratio of operations per second over I/O size", group.name()),
+        &format!("{}: ratio of operations per second, by I/O size", group.name()),
         Axis { scale: AxisScale::Log2, ..Axis::linear("I/O size", Unit::Size) },
         Axis::log("ratio", Unit::Plain),
     )

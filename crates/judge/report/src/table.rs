@@ -195,7 +195,6 @@ impl Column {
         Self { group, title, key, align, common, below: false, rank: 0 }
     }
 
-    /// Sets the rank.
     #[must_use]
     pub fn rank(mut self, rank: u8) -> Self {
         self.rank = rank;

@@ -15,7 +15,7 @@ mod tests {
 
     #[test]
     fn known_moments() {
-        // Expected values are the output of GNU `date -u -d @N`.
+        // The expected texts were printed by GNU `date -u -d @N`.
         let at = |s: u64| utc(s * 1_000_000_000);
         assert_eq!(at(0), "1970-01-01 00:00:00 UTC");
         assert_eq!(at(951_827_696), "2000-02-29 12:34:56 UTC");

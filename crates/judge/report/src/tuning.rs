@@ -54,7 +54,7 @@ pub fn tuning_csv(tuning: &Tuning) -> String {
 fn reason(tuning: &Tuning) -> String {
     let name = tuning.knob.load_name();
     if let Some(step) = tuning.steps.iter().find(|step| step.verdict == VerdictKind::Invalid) {
-        return format!("A step is INVALID: {}.", step.note);
+        return format!("A step of the search is INVALID: {}.", step.note);
     }
     if let Some(neighbour) = &tuning.neighbour {
         return neighbour_reason(tuning, neighbour);
@@ -62,14 +62,14 @@ fn reason(tuning: &Tuning) -> String {
     let rate = |per_s: f64| Unit::Rate.show(per_s, Letters::Unicode);
     let carried = match tuning.load_line {
         None if tuning.steps.iter().all(|step| step.steady != Some(true)) => {
-            "No step was steady, so it is unknown which load can be sustained: use a longer \
-             warm-up, and measure each step for longer (--for 10m)."
+            "No step reached a steady state, so it is unknown which load can be sustained: use a \
+             longer warm-up, and measure each step for a longer time (--for 10m)."
                 .to_owned()
         }
-        None if tuning.complete => "No load meets every ceiling.".to_owned(),
-        None => "No step has met every ceiling yet.".to_owned(),
+        None if tuning.complete => "No load meets every latency ceiling.".to_owned(),
+        None => "No load has met every latency ceiling yet.".to_owned(),
         Some(line) => format!(
-            "The highest load that meets every ceiling is {}, at {name} {}.",
+            "The highest load that meets every latency ceiling is {}, at {name} {}.",
             rate(line.rate_per_s),
             line.load
         ),
@@ -88,9 +88,9 @@ fn reason(tuning: &Tuning) -> String {
             )
         }
         (Some(required), Some(line), None) if line.rate_per_s >= required => {
-            format!(" This meets the required {}.", rate(required))
+            format!(" This rate meets the required {}.", rate(required))
         }
-        (Some(required), ..) => format!(" The required {} is not reached.", rate(required)),
+        (Some(required), ..) => format!(" No step reached the required {}.", rate(required)),
         _ => String::new(),
     };
     format!("{carried}{needed}")
@@ -108,15 +108,17 @@ fn neighbour_reason(tuning: &Tuning, neighbour: &Neighbour) -> String {
     let reason = |step: &TuneStep| step.note.trim_end_matches('.').to_owned();
     match (tuning.load_line, failed) {
         (Some(line), failed) => {
-            let at_most =
-                format!("{who} {meet} {its} requirement alongside up to {}.", load(line.load));
+            let at_most = format!(
+                "{who} {meet} {its} requirement if the additional load is at most {}.",
+                load(line.load)
+            );
             let above = failed.map(|step| format!(" At {}: {}.", load(step.load), reason(step)));
             at_most + &above.unwrap_or_default()
         }
         (None, Some(step)) if tuning.verdict() == VerdictKind::Fail => {
             let not = if meet == "meet" { "do not meet" } else { "does not meet" };
             format!(
-                "{who} {not} {its} requirement even alongside {}: {}.",
+                "{who} {not} {its} requirement even if the additional load is only {}: {}.",
                 load(step.load),
                 reason(step)
             )
@@ -125,8 +127,8 @@ fn neighbour_reason(tuning: &Tuning, neighbour: &Neighbour) -> String {
             let open = tuning.steps.iter().find(|step| step.within.is_none());
             let why = open.map_or_else(String::new, |step| format!(": {}", reason(step)));
             format!(
-                "It is unknown up to which additional load {who} {meet} {its} \
-             requirement{why}."
+                "It is unknown how much additional load is possible while {who} {meet} {its} \
+                 requirement{why}."
             )
         }
     }

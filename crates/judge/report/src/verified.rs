@@ -78,8 +78,8 @@ impl StoreVerification {
             text.push('\n');
         } else if self.complete && self.pages_unknown > 0 {
             text.push_str(
-                "NOT DAMAGED, NOT ALL KNOWN: no damage was found, but the contents of some pages \
-                 cannot be proved\n\n",
+                "NOT DAMAGED, NOT ALL KNOWN: no damage was found, but it cannot be proved that the \
+                 contents of some pages are correct\n\n",
             );
         } else if self.complete && self.commits_witnessed == Some(0) {
             text.push_str(
@@ -125,7 +125,7 @@ impl DataVerification {
                 "INTACT: every block contains the data that was last written to it\n\n".to_owned()
             }
             (0, false) => "NOT COMPLETE: the checked data is not damaged, but some data was not \
-             checked\n\n"
+                           checked\n\n"
                 .to_owned(),
             (damaged, _) => format!("DAMAGED: {damaged} blocks or files\n\n"),
         };

@@ -1,6 +1,6 @@
-//! Pages in a browser, on phone and desktop, in light and dark: nothing extends beyond the edge, no
-//! text is too faint, no two texts in a chart overlap. The test needs Chromium, which `./test`
-//! installs.
+//! Tests pages in a browser with the widths of a phone and a desktop, in light and dark mode. No
+//! content may extend beyond the edge, no text may be too faint, and no two texts in a chart may
+//! overlap. The test requires Chromium, which `./test` installs.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -16,10 +16,10 @@ use plimsoll_judge::judge;
 use plimsoll_report::document::Document;
 use plimsoll_report::{comparison_document, html, sweep_document, tuning_document};
 
-/// Checks each page in frames of both widths and both colour schemes, and lists errors.
+/// Page that loads each tested page at both widths and in both colour schemes, and lists errors.
 const LOOK: &str = include_str!("browser/look.html");
 
-/// A word that is as long as paths, hashes and plan fields.
+/// Word as long as the longest paths, hashes and plan fields.
 const LONG_WORD: &str = "plan.workload.matrix.streams.0.queue_depth_of_each_client_and_share";
 
 fn run(bundle: &Bundle) -> String {
@@ -30,7 +30,7 @@ fn study(document: &Document) -> String {
     html::page(document, "made up").unwrap()
 }
 
-/// Returns a page of each kind, with long names.
+/// Returns one page of each kind. Some pages contain long names.
 fn pages() -> Vec<(&'static str, String)> {
     let mut long = common::bundle(Sample { read_ms: 40.0, stall: true, buffered: true, ..QUICK });
     long.run.plan_sha256 = "0123456789abcdef".repeat(4);
@@ -58,7 +58,7 @@ fn pages() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Returns the browser's output for the pages in a directory.
+/// Checks the pages of a directory in Chromium. Returns the list of errors.
 fn looked_at(directory: &Path, names: &[&str]) -> String {
     let list = serde_json::to_string(names).unwrap();
     let look = directory.join("look.html");
@@ -86,10 +86,10 @@ fn pages_fit_and_can_be_read_on_telephones_and_screens_in_light_and_dark() {
     let directory = std::env::temp_dir().join(format!("plimsoll-pages-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let mut pages = pages();
-    // A page that is too wide and faint must be detected.
-    let wrong = "<body style=\"background:#fff\"><p style=\"width:600px;color:#ccc\">wide and faint</p>\
-         <style>td{display:flex;width:300px}td::before{content:attr(data-title);width:60px}</style>\
-         <div class=scroll><table><tr><td data-title=\"a name that is squeezed\">1</table></div>";
+    // This page is too wide and too faint, so the check must report it.
+    let wrong = "<body style=\"background:#fff\"><p style=\"width:600px;color:#ccc\">wide and \
+                 faint</p><style>td{display:flex;width:300px}td::before{content:attr(data-title);width:60px}</style><div \
+                 class=scroll><table><tr><td data-title=\"a name that is squeezed\">1</table></div>";
     pages.push(("wrong", wrong.to_owned()));
     for (name, page) in &pages {
         std::fs::write(directory.join(format!("{name}.html")), page).unwrap();

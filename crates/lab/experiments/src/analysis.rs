@@ -82,22 +82,23 @@ pub struct PublishedFigure {
     pub source: String,
 }
 
-/// A planned arm, with the runs that it has completed so far.
+/// A planned arm of the experiment, with its runs that have completed so far.
 #[derive(Clone, Debug)]
 pub struct Arm<'a> {
-    /// Short name of the arm, as in the published figures.
+    /// Short name of the arm of the experiment, as in the published figures.
     pub name: String,
     /// Descriptive title.
     pub title: String,
-    /// Name of the table to which the arm belongs; empty if there is only one table.
+    /// Name of the table to which the experiment's arm belongs; empty if there is only one table.
     pub group: String,
     /// Number of servers; reports show the achieved rate per server.
     pub servers: u32,
-    /// Names and values of the settings that differ from the previous arm.
+    /// Names and values of the settings that differ from those of the previous arm of the
+    /// experiment.
     pub changes: Vec<(String, String)>,
-    /// Expected verdict of the arm; `None` if any verdict is expected.
+    /// Expected verdict of the experiment's arm; `None` if any verdict is expected.
     pub expects: Option<VerdictKind>,
-    /// Rules that must detect the arm's trick; each of them must fail.
+    /// Rules that must detect the trick of the experiment's arm; each of them must fail.
     pub caught_by: Vec<String>,
     /// Runs with their verdicts.
     pub runs: Vec<(&'a Bundle, &'a Verdict)>,
@@ -105,37 +106,37 @@ pub struct Arm<'a> {
     pub planned: u32,
 }
 
-/// Input of an analysis.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
     /// Short name of the experiment.
     pub name: String,
     /// Descriptive title.
     pub title: String,
-    /// True if the arms run on models.
+    /// True if the arms of the experiment run on models.
     pub modelled: bool,
     /// Maximum relative deviation from a published figure, such as 0.15.
     pub tolerance: f64,
-    /// Keys of the judged figures. The first figure also determines the order of the arms.
+    /// Keys of the judged figures. The first figure also determines the order of the experiment's
+    /// arms.
     pub judged: Vec<String>,
-    /// Name of the arm that is the denominator of ratios between arms.
+    /// Name of the experiment's arm that is the denominator of ratios between arms.
     pub reference: Option<String>,
-    /// True if each arm inherits the changes of the previous arms. Each arm then differs from the
-    /// previous arm by one step.
+    /// True if each arm of the experiment inherits the changes of the previous arms. Each arm then
+    /// differs from the previous arm by one step.
     pub cumulative: bool,
-    /// The arms in their order.
+    /// The arms of the experiment, in their order.
     pub arms: Vec<Arm<'a>>,
     pub given: Vec<PublishedFigure>,
     /// Questions that the analysis answers.
     pub questions: Vec<Question>,
     /// Published claims whose arithmetic is checked.
     pub claims: Vec<Claim>,
-    /// Goals for the model's errors on whole tables. If the experiment has goals, they decide the
-    /// result.
+    /// Goals for the model's errors on whole tables. If the experiment has goals, the goals
+    /// determine the result.
     pub goals: Vec<Goal>,
     /// Results of the checks for contradictions in the published tables.
     pub arithmetic: Vec<Arithmetic>,
-    /// Parameters that were fitted before the arms ran.
+    /// Model parameters that were fitted before the arms of the experiment ran.
     pub fitted: Vec<FittedParameter>,
     /// Sentences about other inputs that were fitted, or that were chosen when results were already
     /// known. Figures that depend on these inputs are not predictions.
@@ -143,9 +144,9 @@ pub struct Input<'a> {
     /// Model parameters that the experiment sets for all of its arms, instead of the model's own
     /// values.
     pub own_parameters: Vec<OwnParameter>,
-    /// Searches for the load line.
+    /// Load searches, which determine the load line.
     pub searches: Vec<SearchAnalysis>,
-    /// Panels: groups of arms that are shown together.
+    /// Panels: groups of arms of the experiment that are shown together.
     pub panels: Vec<Panel>,
 }
 
@@ -155,7 +156,7 @@ pub struct OwnParameter {
     pub model: String,
     /// Path of the parameter in the model.
     pub path: String,
-    /// Distinct values of the parameter, in the order of the arms.
+    /// Distinct values of the parameter, in the order of the experiment's arms.
     pub values: Vec<String>,
 }
 
@@ -169,7 +170,7 @@ pub struct Arithmetic {
     pub says: Vec<String>,
 }
 
-/// A parameter that was fitted before the arms ran.
+/// A model parameter that was fitted before the arms of the experiment ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FittedParameter {
     /// Path of the parameter in the model.
@@ -196,20 +197,21 @@ pub struct SearchAnalysis {
     pub found: Option<Tuning>,
 }
 
-/// Arms that are shown together, either as a table of one figure or as a line over an increasing
-/// quantity.
+/// Arms of the experiment that are shown together, either as a table of one figure or as a line
+/// over an increasing quantity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Panel {
     /// Heading of the panel.
     pub title: String,
     pub figure: String,
-    /// Arms of the panel. If `along` is not set, no other table shows these arms.
+    /// Arms of the experiment that the panel shows. If `along` is not set, no other table shows
+    /// these arms.
     pub arms: Vec<String>,
     /// Name of a quantity that increases from arm to arm, such as `nodes`.
     #[serde(default)]
     pub along: String,
-    /// Value of this quantity for each arm.
+    /// Value of this quantity for each arm of the experiment.
     #[serde(default)]
     pub at: Vec<f64>,
 }
@@ -236,15 +238,15 @@ pub enum Ending {
     /// Some published figures are not matched within the tolerance.
     #[serde(alias = "not-as-published")]
     Missed,
-    /// Every arm has its expected verdict.
+    /// Every arm of the experiment has its expected verdict.
     Caught,
-    /// An arm does not have its expected verdict.
+    /// An arm of the experiment does not have its expected verdict.
     #[serde(alias = "came-through")]
     NotCaught,
     /// There are no published figures to compare.
     #[serde(alias = "told")]
     Reported,
-    /// Arms or runs are missing, or a run did not complete.
+    /// Arms or runs of the experiment are missing, or a run did not complete.
     Incomplete,
 }
 
@@ -263,11 +265,11 @@ impl Ending {
     }
 }
 
-/// Order of the arms by their results, compared with the published order.
+/// Order of the experiment's arms by their results, compared with the published order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     pub figure: String,
-    /// Arms in the published order, ascending.
+    /// Arms of the experiment in the published order, ascending.
     pub published: Vec<String>,
     /// The same arms, in the order of their results.
     pub found: Vec<String>,
@@ -286,7 +288,7 @@ pub struct Analysis {
     pub name: String,
     /// Descriptive title.
     pub title: String,
-    /// True if the arms run on models.
+    /// True if the arms of the experiment run on models.
     pub modelled: bool,
     /// Result.
     pub ending: Ending,
@@ -296,21 +298,22 @@ pub struct Analysis {
     pub tolerance: f64,
     /// Keys of the judged figures.
     pub judged: Vec<String>,
-    /// Name of the arm that is the denominator of ratios between arms.
+    /// Name of the experiment's arm that is the denominator of ratios between arms.
     pub reference: Option<String>,
     pub arms: Vec<ArmAnalysis>,
-    /// Order of the arms, compared with the published order; `None` if there are fewer than two
-    /// published figures.
+    /// Order of the experiment's arms, compared with the published order; `None` if there are fewer
+    /// than two published figures.
     pub order: Option<Order>,
     /// Comparison of the predictions with naive alternatives; `None` if no published figure is a
     /// prediction.
     pub score: Option<Score>,
     /// Questions and their answers.
     pub answers: Vec<Answer>,
-    /// Analyses of whole tables, if groups of arms form tables.
+    /// Analyses of whole tables, if groups of arms of the experiment form tables.
     #[serde(default)]
     pub tables: Vec<TableAnalysis>,
-    /// Ratios of the rates of tables with the same load to the rates of the first of these tables.
+    /// Compares tables that have the same load: the rates of each table, divided by the rates of
+    /// the first of these tables.
     #[serde(default)]
     pub layouts_over: Vec<Layout>,
     /// Goals with their results.
@@ -319,7 +322,7 @@ pub struct Analysis {
     /// Results of the checks for contradictions in the published tables.
     #[serde(default)]
     pub arithmetic: Vec<Arithmetic>,
-    /// Parameters that were fitted before the arms ran.
+    /// Model parameters that were fitted before the arms of the experiment ran.
     #[serde(default)]
     pub fitted: Vec<FittedParameter>,
     /// Sentences about other inputs that were fitted or chosen for this experiment.
@@ -328,10 +331,10 @@ pub struct Analysis {
     /// Model parameters that the experiment sets.
     #[serde(default)]
     pub own_parameters: Vec<OwnParameter>,
-    /// Searches for the load line.
+    /// Load searches, which determine the load line.
     #[serde(default)]
     pub searches: Vec<SearchAnalysis>,
-    /// Panels: groups of arms that are shown together.
+    /// Panels: groups of arms of the experiment that are shown together.
     #[serde(default)]
     pub panels: Vec<Panel>,
 }
@@ -373,8 +376,8 @@ pub fn analyse(input: &Input<'_>) -> Analysis {
     }
 }
 
-/// Returns the arms for which the first judged figure was published, in the published order and in
-/// the order of the results.
+/// Sorts the experiment's arms by the first judged figure: once by its published values, and once
+/// by the results. Includes only arms for which this figure was published.
 fn order(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Order> {
     let figure = input.judged.first()?;
     if !input.goals.is_empty() {
@@ -394,7 +397,7 @@ fn order(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Order> {
     let names = |all: &[(&str, f64, f64)]| all.iter().map(|one| one.0.to_owned()).collect();
     known.sort_by(|a, b| a.1.total_cmp(&b.1));
     let published = names(&known);
-    // The sort is stable, so arms with equal results stay in the published order.
+    // The sort is stable, so arms of the experiment with equal results stay in the published order.
     known.sort_by(|a, b| a.2.total_cmp(&b.2));
     Some(Order { figure: figure.clone(), published, found: names(&known) })
 }
@@ -437,19 +440,29 @@ fn ending(
             count => format!("{count} arms"),
         };
         let runs = if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
-        let says = format!("{arms} with {runs}, {says}; no figures were published.");
+        let says = format!(
+            "{arms} of the experiment with {runs}, {says}; no figures were \
+                            published."
+        );
         return (Ending::Reported, says);
     }
     let ordered = order.is_none_or(Order::holds);
+    let sorted_by = |order: &Order| {
+        let figure = metrics::all().find(|figure| figure.key == order.figure);
+        figure.map_or_else(|| order.figure.clone(), |figure| figure.name.to_owned())
+    };
     let order_says = match order {
         Some(order) if order.holds() => {
             format!(
-                " The order of the arms matches the published order: {}.",
+                " Sorted by {}, the arms are in the published order: {}.",
+                sorted_by(order),
                 order.found.join(" < ")
             )
         }
         Some(order) => format!(
-            " The order of the arms differs: published {}, obtained {}.",
+            " Sorted by {}, the arms are not in the published order: the published order is {}, \
+             but the order found is {}.",
+            sorted_by(order),
             order.published.join(" < "),
             order.found.join(" < ")
         ),
@@ -469,7 +482,7 @@ fn by_goals(goals: &[GoalAnalysis], missed: &[String], roles: &[Role]) -> (Endin
         .map(|goal| {
             let name = metrics::all().find(|figure| figure.key == goal.goal.figure);
             let name = name.map_or(goal.goal.figure.as_str(), |figure| figure.name);
-            format!(" Goal not reached: {}, {name}: {}.", goal.goal.group, goal.says)
+            format!(" Goal not reached: table {}, {name}: {}.", goal.goal.group, goal.says)
         })
         .collect();
     let free = roles.iter().filter(|role| **role != Role::Input).count();
@@ -496,8 +509,8 @@ fn caught(made: &[&ArmAnalysis]) -> (Ending, String) {
         let honest = made.len() - heroes;
         let beside = match honest {
             0 => String::new(),
-            1 => "; the verdict of the arm without a trick does not change".to_owned(),
-            _ => format!("; the verdicts of the {honest} arms without a trick do not change"),
+            1 => "; the arm without a trick has its expected verdict".to_owned(),
+            _ => format!("; the {honest} arms without a trick have their expected verdicts"),
         };
         return (
             Ending::Caught,
@@ -507,6 +520,7 @@ fn caught(made: &[&ArmAnalysis]) -> (Ending, String) {
             ),
         );
     }
-    let says = format!("Arms with an unexpected verdict: {}.", through.join(", "));
+    let says =
+        format!("Arms of the experiment with an unexpected verdict: {}.", through.join(", "));
     (Ending::NotCaught, says)
 }

@@ -16,7 +16,7 @@ use crate::published_figures::parse_figures;
 /// Version of `experiment.toml` that this build reads.
 const VERSION: u32 = 1;
 
-/// Kind of storage (a model or real storage) on which the arms run.
+/// Kind of storage (a model or real storage) on which the experiment's arms run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StorageKind {
     /// The arms run on the experiment's model, in virtual time.
@@ -46,16 +46,16 @@ pub struct Overrides {
     pub on_hosts: bool,
     /// Number of runs of each arm; `None` for the number in the experiment.
     pub repeats: Option<u32>,
-    /// Names of the arms that are run; empty for all arms.
+    /// Names of the arms of the experiment that are run; empty for all arms.
     pub arms: Vec<String>,
     /// Fitted values of model parameters, with the paths of the parameters as keys.
     pub fitted: BTreeMap<String, f64>,
 }
 
-/// An arm, or one point of an arm that is a sweep, ready to run.
+/// An arm of the experiment, or one point of an arm that is a sweep, ready to run.
 #[derive(Clone, Debug)]
 pub struct PlannedArm {
-    /// Name of the arm or point in the analysis.
+    /// Name of the experiment's arm, or of the point of a sweep, in the analysis.
     pub name: String,
     /// Arm to which the point belongs.
     pub of: Arm,
@@ -110,7 +110,7 @@ impl Definition {
         for arms in [&text.arm, &text.real] {
             for (at, arm) in arms.iter().enumerate() {
                 if arms[..at].iter().any(|other| other.name == arm.name) {
-                    return Err(format!("two arms have the name {}", arm.name));
+                    return Err(format!("two arms of the experiment have the name {}", arm.name));
                 }
                 if !self.files.texts.contains_key(&arm.plan) {
                     return Err(format!(
@@ -120,7 +120,8 @@ impl Definition {
                 }
             }
         }
-        // Returns true if the name is that of an arm, or of a point of an arm that is a sweep.
+        // Returns true if the name is that of an arm of the experiment, or of a point of an arm
+        // that is a sweep.
         let named = |name: &String| {
             let is = |arm: &Arm| {
                 let rest = name.strip_prefix(&arm.name);
@@ -132,14 +133,14 @@ impl Definition {
             text.question.iter().flat_map(|q| q.arm.iter().chain(&q.over).chain(&q.among));
         let requested = requested.chain(text.panel.iter().flat_map(|panel| &panel.arms));
         if let Some(unknown) = requested.chain(&text.reference).find(|name| !named(name)) {
-            return Err(format!("there is no arm {unknown}"));
+            return Err(format!("the experiment has no arm {unknown}"));
         }
         let uneven = |p: &&Panel| !p.along.is_empty() && p.at.len() != p.arms.len();
         if let Some(panel) = text.panel.iter().find(uneven) {
             let (at, arms) = (panel.at.len(), panel.arms.len());
             return Err(format!(
-                "[[panel]] {}: `at` must have one value for each arm, but has {at} \
-             values for {arms} arms",
+                "[[panel]] {}: `at` must have one value for each arm, but has {at} values for \
+                 {arms} arms",
                 panel.title
             ));
         }
@@ -149,7 +150,7 @@ impl Definition {
         Ok(())
     }
 
-    /// Returns the arms that are runs, each with its plan.
+    /// Returns the experiment's arms that are runs, each with its plan.
     ///
     /// # Errors
     /// The experiment has no arms of this kind, an arm or place is unknown, or a plan is invalid.
@@ -163,7 +164,7 @@ impl Definition {
         Ok(all)
     }
 
-    /// Returns the arms that are searches, each with its plan.
+    /// Returns the experiment's arms that are load searches, each with its plan.
     ///
     /// # Errors
     /// The errors of [`Self::arms`].
@@ -187,17 +188,17 @@ impl Definition {
             StorageKind::Real => &self.text.real,
         };
         if arms.is_empty() {
-            let says = format!("{} has no arms that run on real storage", self.files.name);
-            return Err(RunnerError::usage(says).hint(
-                "omit --on to run the experiment on its \
-             model",
-            ));
+            let says =
+                format!("experiment {} has no arms that run on real storage", self.files.name);
+            return Err(
+                RunnerError::usage(says).hint("omit --on to run the experiment on its model")
+            );
         }
         if let Some(unknown) =
             overrides.arms.iter().find(|name| !arms.iter().any(|a| a.name == **name))
         {
             let known: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
-            return Err(RunnerError::usage(format!("there is no arm {unknown}"))
+            return Err(RunnerError::usage(format!("the experiment has no arm {unknown}"))
                 .hint(format!("arms: {}", known.join(", "))));
         }
         self.check_places(arms, overrides)?;
@@ -243,7 +244,7 @@ impl Definition {
         Ok(())
     }
 
-    /// Returns the plan of an arm, or the plans of its points.
+    /// Returns the plan of an arm of the experiment, or the plans of its points.
     fn plan_arm(
         &self,
         arm: &Arm,
@@ -261,8 +262,7 @@ impl Definition {
         for (field, value) in &overrides.set {
             let one: Table = format!("{field} = {value}").parse().map_err(|error| {
                 RunnerError::usage(format!("--set {field}={value}: {error}")).hint(
-                    "write the value as in a plan, for example --set \
-                        phases.measure='\"60s\"'",
+                    "write the value as in a plan, for example --set phases.measure='\"60s\"'",
                 )
             })?;
             merge(&mut changes, one);
@@ -278,10 +278,14 @@ impl Definition {
         let source = format!("{experiment}/{} with the changes of arm {}", arm.plan, arm.name);
         let plan = Plan::parse(&merged, &source).map_err(|error| wrong(&error))?;
         let resolved = plan.resolve();
-        // On real storage, the published number of servers does not apply, unless an arm states it.
+        // On real storage, the published number of servers does not apply, unless an arm of the
+        // experiment states it.
         let servers = if on == StorageKind::Model { self.text.servers } else { 1 };
         if arm.search.is_some() && resolved.points().len() > 1 {
-            return Err(wrong(&"a search needs a single plan, but this plan has several points"));
+            return Err(wrong(
+                &"a search requires a plan with a single point, but this plan is a sweep with \
+                  several points",
+            ));
         }
         let one = |name: String, resolved: ResolvedPlan| PlannedArm {
             name,

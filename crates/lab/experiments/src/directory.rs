@@ -26,7 +26,7 @@ pub struct Reanalysis {
     pub analysis: Analysis,
     /// Texts of the report, in addition to the figures.
     pub surroundings: Surroundings,
-    /// Bundles of the experiment, and doubts about them.
+    /// Bundles of the experiment, and the reasons why their evidence is not confirmed.
     pub together: RunSet,
 }
 
@@ -59,7 +59,7 @@ pub fn analyse_again(directory: &Path) -> Result<Reanalysis, RunnerError> {
     Ok(Reanalysis { analysis, surroundings, together })
 }
 
-/// Returns the searches in an experiment's directory.
+/// Returns the planned load searches whose complete results are in an experiment's directory.
 pub(crate) fn searched(directory: &Path, searches: &[PlannedArm]) -> Vec<SearchAnalysis> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let found: Vec<Tuning> = entries

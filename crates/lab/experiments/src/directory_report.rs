@@ -28,7 +28,7 @@ pub struct DirectoryReport {
     pub json: String,
     /// Table of the experiment; `None` if this kind of experiment has no table.
     pub csv: Option<String>,
-    /// Bundles of the experiment, and doubts about them.
+    /// Bundles of the experiment, and the reasons why their evidence is not confirmed.
     pub together: RunSet,
 }
 

@@ -23,18 +23,19 @@ pub struct ExperimentFile {
     /// Number of servers; reports show the achieved rate per server.
     #[serde(default = "one")]
     pub servers: u32,
-    /// Number of runs of each arm.
+    /// Number of runs of each arm of the experiment.
     #[serde(default = "three")]
     pub repeats: u32,
     /// Maximum relative deviation from a published figure, such as 0.15.
     #[serde(default = "tolerance")]
     pub tolerance: f64,
-    /// Keys of the judged figures. The first figure also determines the order of the arms.
+    /// Keys of the judged figures. The first figure also determines the order of the experiment's
+    /// arms.
     #[serde(default)]
     pub judged: Vec<String>,
-    /// Name of the arm that is the denominator of ratios between arms.
+    /// Name of the experiment's arm that is the denominator of ratios between arms.
     pub reference: Option<String>,
-    /// True if each arm inherits the changes of the previous arms.
+    /// True if each arm of the experiment inherits the changes of the previous arms.
     #[serde(default)]
     pub cumulative: bool,
     /// Lessons from the published experiment.
@@ -56,20 +57,20 @@ pub struct ExperimentFile {
     /// Published arithmetic.
     #[serde(default)]
     pub claim: Vec<Claim>,
-    /// Published tables of arms that are sweeps.
+    /// Published tables of those arms of the experiment that are sweeps.
     #[serde(default)]
     pub table: Vec<TableText>,
-    /// Fit of parameters to one of the tables, made before the arms run.
+    /// Fit of parameters to one of the tables, made before the experiment's arms run.
     pub fit: Option<FitText>,
     /// Goals for the model's errors on whole tables.
     #[serde(default)]
     pub goal: Vec<Goal>,
-    /// Panels: groups of arms that are shown together.
+    /// Panels: groups of arms of the experiment that are shown together.
     #[serde(default)]
     pub panel: Vec<Panel>,
-    /// Arms that run on a model.
+    /// Arms of the experiment that run on a model.
     pub arm: Vec<Arm>,
-    /// Arms that run on real storage.
+    /// Arms of the experiment that run on real storage.
     #[serde(default)]
     pub real: Vec<Arm>,
 }
@@ -82,9 +83,9 @@ pub struct Arm {
     /// Descriptive title.
     #[serde(default)]
     pub title: String,
-    /// Plan file on which the arm is based.
+    /// Plan file on which the experiment's arm is based.
     pub plan: String,
-    /// Name of the table to which the arm belongs.
+    /// Name of the table to which the experiment's arm belongs.
     #[serde(default)]
     pub group: String,
     /// If present, it replaces the experiment's number of servers.
@@ -95,18 +96,19 @@ pub struct Arm {
     #[serde(default)]
     pub places: Vec<String>,
     pub expects: Option<VerdictKind>,
-    /// Rules that must detect the arm's trick.
+    /// Rules that must detect the trick of the experiment's arm.
     #[serde(default)]
     pub caught_by: Vec<String>,
     /// Changes to the plan. In a cumulative experiment, the changes apply to the plan of the
     /// previous arm. Later arms do not inherit the changes of a search.
     #[serde(default)]
     pub change: Table,
-    /// If present, the arm is a search for the load line and for the smallest number of threads.
+    /// If present, the experiment's arm is a search for the load line and for the smallest number
+    /// of threads.
     pub search: Option<SearchText>,
 }
 
-/// Options of an arm that is a search.
+/// Options of an arm of the experiment that is a search.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchText {
@@ -150,7 +152,6 @@ pub struct TableText {
     pub outstanding: Option<f64>,
     /// Bandwidth of the array's ports in one direction, in bytes per second.
     pub ports_bytes_per_s: Option<f64>,
-    /// Number of drives.
     pub drives: Option<u32>,
     /// Bandwidth of a drive's port in one direction, in bytes per second.
     pub drive_port_bytes_per_s: Option<f64>,

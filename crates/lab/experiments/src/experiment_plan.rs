@@ -26,7 +26,6 @@ use crate::tables::given_of;
 /// A finished run: its arm, number, evidence and verdict.
 pub struct CompletedRun {
     pub arm: usize,
-    /// Number of the run in the experiment.
     pub number: u32,
     pub evidence: Bundle,
     pub verdict: Verdict,
@@ -37,28 +36,28 @@ pub struct CompletedRun {
 pub struct ExtraFigures {
     /// A file in the format of `published.csv`.
     pub figures: Option<PathBuf>,
-    /// Tables for arms that are sweeps. Each consists of the arm's name and a file with the columns
-    /// that a fit requires.
+    /// Tables for arms of the experiment that are sweeps. Each consists of the arm's name and a
+    /// file with the columns that a fit requires.
     pub tables: Vec<(String, String)>,
 }
 
 /// An experiment that can be run or analysed.
 pub struct ExperimentPlan {
     pub definition: Definition,
-    /// Kind of storage on which the arms run.
+    /// Kind of storage on which the experiment's arms run.
     pub on: StorageKind,
-    /// Arms that are runs, not searches.
+    /// The experiment's arms that are runs, not load searches.
     pub arms: Vec<PlannedArm>,
     pub searches: Vec<PlannedArm>,
     /// Published figures, including those that the operator supplied.
     pub given: Vec<PublishedFigure>,
-    /// Parameters that were fitted before the arms ran.
+    /// Parameters that were fitted before the experiment's arms ran.
     pub fitted: Vec<FittedParameter>,
 }
 
 impl ExperimentPlan {
-    /// Plans the arms. Checks all arms, tables and locations for errors before it makes the
-    /// requested fit.
+    /// Plans the experiment's arms. Checks all arms, tables and locations for errors before it
+    /// makes the requested fit.
     ///
     /// # Errors An invalid plan, place or published figure, or a model that cannot be fitted.
     pub fn new(
@@ -119,8 +118,8 @@ impl ExperimentPlan {
         })
     }
 
-    /// Returns the parameters that all arms on a model set. Parameters that were fitted before the
-    /// runs are omitted.
+    /// Returns the parameters that all arms of the experiment on a model set. Parameters that were
+    /// fitted before the runs are omitted.
     fn own_parameters(&self) -> Vec<OwnParameter> {
         let mut sets: BTreeMap<&str, Vec<&BTreeMap<String, String>>> = BTreeMap::new();
         for arm in self.arms.iter().chain(&self.searches) {
@@ -193,7 +192,7 @@ fn of_search(planned: &PlannedArm, searched: &[SearchAnalysis]) -> SearchAnalysi
     known.cloned().unwrap_or_else(|| search_analysis(planned, None))
 }
 
-/// The points of an arm that is a sweep form a separate table.
+/// The points of an arm of the experiment that is a sweep form a separate table.
 fn group(planned: &PlannedArm) -> String {
     match (&planned.of.group, planned.name == planned.of.name) {
         (group, true) => group.clone(),
@@ -209,8 +208,8 @@ fn model_of(arm: &PlannedArm) -> Option<String> {
     }
 }
 
-/// Returns the parameters of a model that were fitted, and those that are assumed because they are
-/// not documented.
+/// Returns two lists of model parameters: those that were fitted, and those that are assumed
+/// because they are not documented.
 fn fitted(model: &str) -> Vec<(String, String)> {
     let Ok(spec) = Spec::load(model) else { return Vec::new() };
     let facts = spec.facts();
@@ -228,7 +227,7 @@ fn fitted(model: &str) -> Vec<(String, String)> {
     all
 }
 
-/// Fits the free parameters of a model before its arms run.
+/// Fits the free parameters of a model before the experiment's arms run.
 fn fit(
     definition: &Definition,
     on: StorageKind,
@@ -268,7 +267,7 @@ fn published(
     for (arm, path) in &further.tables {
         let points: Vec<&PlannedArm> = planned.iter().filter(|one| one.of.name == *arm).collect();
         if points.is_empty() {
-            return Err(RunnerError::usage(format!("there is no arm {arm}")));
+            return Err(RunnerError::usage(format!("the experiment has no arm {arm}")));
         }
         let wrong = |error: &dyn std::fmt::Display| RunnerError::usage(format!("{path}: {error}"));
         let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;

@@ -1,5 +1,6 @@
-//! Worker pool for runs of several plans and searches. The caller receives each result as soon as
-//! the run has finished. An interrupted experiment therefore loses no finished runs.
+//! Worker pool that executes the runs of several plans and several load searches. The caller
+//! receives each result as soon as the run has finished. An interrupted experiment therefore loses
+//! no finished runs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +25,7 @@ use crate::experiment_plan::search_analysis;
 
 /// A requested run.
 pub struct Job<'a> {
-    /// Index of the arm.
+    /// Index of the experiment's arm.
     pub arm: usize,
     /// Plan of the run.
     pub plan: &'a PlannedArm,
@@ -59,18 +60,18 @@ pub enum Work<'a> {
 }
 
 pub enum WorkResult {
-    /// A finished run of the arm.
+    /// A finished run of one of the experiment's arms.
     Run(usize, Box<FinishedRun>),
     /// A finished search; `None` if it was interrupted.
     Search(Option<Box<SearchAnalysis>>),
 }
 
-/// Work that has not started. Searches come first, because each is a long sequence of runs. One run
-/// of each arm follows, in order. The remaining runs of the slowest arms come next, so that all
-/// workers are busy until the end.
+/// Work that has not started. Load searches come first, because each is a long sequence of runs.
+/// One run of each arm of the experiment follows, in order. The remaining runs of the slowest arms
+/// come next, so that all workers are busy until the end.
 struct Queue<'a, 'b> {
     left: Vec<&'b Work<'a>>,
-    /// Duration of a run in nanoseconds, for each arm of which a run has ended.
+    /// Duration of a run in nanoseconds, for each arm of the experiment of which a run has ended.
     took_ns: BTreeMap<usize, u64>,
     in_order: bool,
 }
@@ -88,7 +89,7 @@ impl<'a, 'b> Queue<'a, 'b> {
     }
 }
 
-/// Executes all runs and searches; `take` receives each result as soon as it is available.
+/// Executes all runs and load searches; `take` receives each result as soon as it is available.
 ///
 /// # Errors
 /// The first error of a run, of a search or of `take`. After an error, no further runs are started.

@@ -17,15 +17,15 @@ pub fn parse_figures(
 ) -> Result<Vec<PublishedFigure>, RunnerError> {
     let wrong = |number: usize, says: &str| {
         RunnerError::usage(format!("{name}:{number}: {says}")).hint(
-            "a line has the form arm,figure,value,role,source; the roles are input, given, \
-                blind and kept",
+            "use lines of the form arm,figure,value,role,source; the role is input, given, blind or \
+             kept",
         )
     };
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
     let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let Some((number, header)) = lines.next() else { return Ok(Vec::new()) };
     if !header.starts_with("arm,figure,value") {
-        return Err(wrong(number, "the first line must name the columns"));
+        return Err(wrong(number, "the first line must contain the names of the columns"));
     }
     let mut all = Vec::new();
     for (number, line) in lines {

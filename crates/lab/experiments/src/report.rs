@@ -25,8 +25,8 @@ use crate::analysis::{Analysis, ArmAnalysis, Ending, FigureAnalysis, Role};
 
 /// Key of the rate of transactional I/Os of one server.
 const RATE: &str = "achieved_iops_per_s";
-/// Number of arms above which the terminal shows tables for groups of arms, without a sentence for
-/// each arm.
+/// Number of arms of the experiment above which the terminal shows tables for groups of arms,
+/// without a sentence for each arm.
 const ARMS_FEW: usize = 16;
 
 /// Texts of the report, in addition to the figures.
@@ -109,7 +109,8 @@ fn answers(analysis: &Analysis) -> Section {
     if lines.is_empty() { section } else { section.with(Block::List(lines)) }
 }
 
-/// Returns the arms that the tables of figures show. Arms of separate panels are not included.
+/// Returns the experiment's arms that the tables of figures show. Arms of separate panels are not
+/// included.
 fn in_tables(analysis: &Analysis) -> Vec<&ArmAnalysis> {
     let apart = |arm: &ArmAnalysis| {
         analysis.panels.iter().any(|p| p.along.is_empty() && p.arms.contains(&arm.name))
@@ -117,7 +118,8 @@ fn in_tables(analysis: &Analysis) -> Vec<&ArmAnalysis> {
     analysis.arms.iter().filter(|arm| !apart(arm)).collect()
 }
 
-/// Returns the figures that at least one of the arms has, in the order of their first occurrence.
+/// Returns the figures that at least one of the experiment's arms has, in the order of their first
+/// occurrence.
 fn keys(analysis: &Analysis) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for figure in in_tables(analysis).into_iter().flat_map(|arm| &arm.figures) {
@@ -295,7 +297,7 @@ fn chart(analysis: &Analysis, key: &str) -> Plot {
     plot
 }
 
-/// Returns the mechanism of each arm, in sentences.
+/// Returns the mechanism of each arm of the experiment, in sentences.
 fn why(analysis: &Analysis) -> Section {
     let few = analysis.arms.len() <= ARMS_FEW;
     let mut section = if few { Section::brief("why", "Why") } else { Section::full("why", "Why") };

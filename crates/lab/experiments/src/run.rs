@@ -1,5 +1,5 @@
-//! Runs the missing arms and searches of a published experiment. Writes the analysis after each of
-//! them.
+//! Runs those arms and load searches of a published experiment that have not yet run. Writes the
+//! analysis after each of them.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -66,7 +66,7 @@ pub struct Outcome {
     pub exit: Exit,
 }
 
-/// Runs the missing arms and searches.
+/// Runs those arms and load searches of the experiment that have not yet run.
 ///
 /// # Errors
 /// A target is unusable, or a bundle cannot be written. Earlier results are preserved.
@@ -87,7 +87,7 @@ pub fn carry_out(
             StorageKind::Model => {
                 std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
             }
-            // On real storage, concurrent arms would disturb each other.
+            // On real storage, concurrent arms of the experiment would disturb each other.
             StorageKind::Real => 1,
         },
         listener: requested.of_run,
@@ -95,7 +95,7 @@ pub fn carry_out(
     let mut under_way = ActiveExperiment::new(planned, experiment, ran);
     under_way.run(&shared, listener).map_err(|error| {
         error.hint(format!(
-            "after fixing the problem, continue with --resume {}",
+            "correct the problem, then continue the experiment with --resume {}",
             directory.display()
         ))
     })?;
@@ -107,7 +107,7 @@ pub fn carry_out(
     Ok(Outcome { analysis, surroundings, directory, report, exit })
 }
 
-/// A running experiment, with its completed runs and searches.
+/// A running experiment, with its completed runs and load searches.
 struct ActiveExperiment<'a> {
     planned: &'a ExperimentPlan,
     experiment: Experiment,
@@ -124,7 +124,7 @@ impl<'a> ActiveExperiment<'a> {
         Self { planned, experiment, ran, searched, exits, written_ns }
     }
 
-    /// Missing runs and searches.
+    /// Runs and load searches that have not yet completed.
     fn run(
         &mut self,
         shared: &PoolContext<'_>,
@@ -229,8 +229,8 @@ fn begin(
             directory.display()
         );
         return Err(RunnerError::usage(says).hint(
-            "start a new run, or specify the directory that contains the original files of \
-                the experiment",
+            "start a new run, or specify the directory that contains the original files of the \
+             experiment",
         ));
     }
     let mut experiment = Experiment::resume(KIND, name, directory, requested.places)?;
@@ -267,8 +267,8 @@ fn jobs<'a>(
             continue;
         }
         position += 1;
-        // All arms of a round have the same run number, and therefore the same seed. On a model,
-        // they differ only in their settings, not in random choices.
+        // All arms of the experiment in one round have the same run number, and therefore the same
+        // seed. On a model, they differ only in their settings, not in random choices.
         let number = match planned.on {
             StorageKind::Model => repeat + 1,
             StorageKind::Real => position,

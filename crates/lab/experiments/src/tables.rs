@@ -1,5 +1,5 @@
-//! Published tables of arms that are sweeps over I/O sizes and read shares, and the fit of a model
-//! to one of these tables.
+//! Published tables of arms of the experiment that are sweeps over I/O sizes and read shares, and
+//! the fit of a model to one of these tables.
 //!
 //! A table has the columns that `model fit` reads. Its rows become published figures of the points
 //! of its arm. Checks detect contradictions between the table's columns, and values that exceed the
@@ -18,7 +18,7 @@ use crate::analysis::{Arithmetic, FittedParameter, PublishedFigure, Role};
 use crate::definition::{Definition, PlannedArm};
 use crate::experiment_file::{TableText, merge};
 
-/// Number of rounds of a fit that starts with values from an earlier fit.
+/// Number of rounds of a fit. The fit starts with values from an earlier fit.
 const ROUNDS: usize = 2;
 
 impl Definition {
@@ -26,7 +26,7 @@ impl Definition {
         for table in &self.text.table {
             if !self.text.arm.iter().any(|arm| arm.name == table.arm) {
                 return Err(format!(
-                    "a [[table]] refers to arm {}, which does not exist",
+                    "a [[table]] refers to arm {}, but the experiment has no such arm",
                     table.arm
                 ));
             }
@@ -46,13 +46,14 @@ impl Definition {
         Ok(())
     }
 
-    /// Published table of an arm. The table was already parsed when the experiment was read.
+    /// Published table of one of the experiment's arms. The table was already parsed when the
+    /// experiment was read.
     fn measured(&self, table: &TableText) -> Option<Measured> {
         Measured::parse(self.files.texts.get(&table.file)?).ok()
     }
 
-    /// Returns the published figures, together with the rows of published tables as figures of
-    /// these arms.
+    /// Returns the published figures. Rows of published tables are added as figures of these arms
+    /// of the experiment.
     pub fn published(&self, arms: &[PlannedArm]) -> Vec<PublishedFigure> {
         let mut all = self.given.clone();
         all.extend(self.given_by_tables(arms));
@@ -106,7 +107,7 @@ impl Definition {
         Ok(found.parameters.into_iter().map(one).collect())
     }
 
-    /// Returns the changes of an arm, including the fitted values of its model.
+    /// Returns the changes of an arm of the experiment, including the fitted values of its model.
     pub(crate) fn with_fitted(
         &self,
         plan: &str,
@@ -186,8 +187,8 @@ fn gigabytes(bytes_per_s: f64) -> String {
     format!("{:.2} GB/s", bytes_per_s / 1e9)
 }
 
-/// Checks whether the columns of a table agree with each other, and the bandwidth that its rows
-/// need at the ports.
+/// Checks whether the columns of a table agree with each other, and whether the ports have the
+/// bandwidth that its rows need.
 fn arithmetic(table: &TableText, measured: &Measured) -> Vec<String> {
     let checks = fit::check(measured, |_| table.outstanding);
     let mut says = identities(&checks, table);
@@ -211,8 +212,8 @@ fn identities(checks: &Checks, table: &TableText) -> Vec<String> {
     if checks.identity_median.is_finite() {
         let unit = if checks.unit_bytes == 1e6 { "10^6" } else { "2^20" };
         let odd = match checks.identity_odd.len() {
-            0 => "no row deviates by more than 2 %".to_owned(),
-            n => format!("{n} rows deviate by more than 2 %"),
+            0 => "the bandwidth of no row deviates by more than 2 %".to_owned(),
+            n => format!("the bandwidths of {n} rows deviate by more than 2 %"),
         };
         says.push(format!(
             "The published bandwidth equals data operations × I/O size + operations × {:.0} \
@@ -228,15 +229,16 @@ fn identities(checks: &Checks, table: &TableText) -> Vec<String> {
     let allowed = table.outstanding.map_or(String::new(), |allowed| {
         let word = match checks.concurrency_impossible.len() {
             0 if most < 0.9 * allowed => {
-                "no row is impossible, and the clients did not keep their queues full"
+                "all rows are possible, but the clients used less than 90 % of this number"
             }
-            0 => "no row is impossible",
+            0 => "all rows are possible",
             _ => "some rows are IMPOSSIBLE",
         };
         format!(", of {allowed:.0} that the load allows: {word}")
     });
     says.push(format!(
-        "Rate × latency (Little's law) is {least:.0} to {most:.0} operations in flight{allowed}."
+        "By Little's law (rate × latency), the rows have {least:.0} to {most:.0} operations in \
+         flight{allowed}."
     ));
     if let Some((low, high)) = checks.metadata_share {
         says.push(format!(
@@ -267,8 +269,8 @@ fn written(table: &TableText, measured: &Measured) -> Vec<String> {
     let mut says = Vec::new();
     if let Some((bytes, row)) = most(0.0) {
         says.push(format!(
-            "If data arrives in full records, the drives write at most {} (in the row {}), which \
-             is {:.0} MB/s for each drive.",
+            "If data arrives in full records, the drives write at most {} (in the row {}), which is \
+             {:.0} MB/s for each drive.",
             gigabytes(bytes),
             row.label(),
             bytes / 1e6 / f64::from(drives)
@@ -277,14 +279,14 @@ fn written(table: &TableText, measured: &Measured) -> Vec<String> {
     if let Some((bytes, row)) = table.record_bytes.and_then(most) {
         let each = bytes / f64::from(drives);
         let judged = if each > port {
-            "this exceeds the port's bandwidth, so \"random\" cannot mean that each write \
-             rewrites a record"
+            "this exceeds the bandwidth of the port, so \"random\" cannot mean that each write \
+             rewrites a whole record"
         } else {
-            "the ports can sustain this"
+            "the ports can sustain this bandwidth"
         };
         says.push(format!(
-            "If every write rewrote a whole record of {:.0} KiB, the drives would write {} (in \
-             the row {}). Each drive would write {} through a port of {}: {judged}.",
+            "If every write rewrote a whole record of {:.0} KiB, the drives would write {} (in the \
+             row {}). Each drive would write {} through a port of {}: {judged}.",
             table.record_bytes.unwrap_or(0.0) / 1024.0,
             gigabytes(bytes),
             row.label(),

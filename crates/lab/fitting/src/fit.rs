@@ -114,7 +114,7 @@ struct Prediction {
 struct Interpolated {
     rows: usize,
     scores: ScoresOut,
-    /// Errors of the model on the same rows.
+    /// Errors of the model for the same rows of the table.
     model: ScoresOut,
 }
 
@@ -325,7 +325,8 @@ fn outcome_of(
         predicted: scored.map(|(rows, checks, scores, copied)| Prediction {
             scores: scores.into(),
             copied: copied.map(Into::into),
-            // With overrides, the prediction is for another system than that of this table's rows.
+            // If parameters are overridden, the prediction describes a different system from the
+            // one whose rows are in the table.
             interpolated: overrides
                 .is_empty()
                 .then(|| interpolated_between(table, &rows))
@@ -369,7 +370,7 @@ fn goal_out(checked: &goals::Outcome, side: Side<'_>) -> GoalOut {
     }
 }
 
-/// Returns the default goals, with limits replaced by `NAME=PERCENT` arguments.
+/// Returns the default goals. A `NAME=PERCENT` argument replaces the limit of a goal.
 ///
 /// # Errors
 /// An argument is not a valid goal.

@@ -6,9 +6,9 @@
 //! Machine Learning*, 2006, equations 2.25, 2.26 and 5.10 to 5.13.
 //!
 //! Rows are left out in two ways and predicted from the remaining rows. Either a single row is left
-//! out, or all rows with the same value of an axis (a level), except for the lowest and highest
-//! levels. Single rows of a full grid are too easy to predict: their level is known from other
-//! rows, while a new cell is usually between two levels.
+//! out, or a whole level: all rows with the same value of an axis. The lowest and the highest level
+//! of an axis are never left out. Single rows of a full grid are too easy to predict: their level
+//! is known from other rows, while a new cell is usually between two levels.
 //!
 //! The width of an interval does not depend on the assumptions of the process: the interval is
 //! scaled so that it contains the measured figure for nine out of ten rows that were left out
@@ -333,7 +333,8 @@ fn inverse(mut matrix: Vec<f64>, n: usize) -> Option<Vec<f64>> {
         }
         row[i] = libm::sqrt(square);
     }
-    // Row `i` of `columns` is column `i` of the factor's inverse, starting at the diagonal.
+    // Row `i` of `columns` contains column `i` of the factor's inverse. The elements before index
+    // `i` are zero.
     let mut columns = vec![0.0; n * n];
     for i in 0..n {
         for k in i..n {

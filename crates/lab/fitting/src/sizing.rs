@@ -21,13 +21,12 @@ pub struct Question<'a> {
     pub model: &'a str,
     /// Parameters whose values differ from those in the model file.
     pub set: BTreeMap<String, String>,
-    /// Number of failed nodes in the second search; 0 for no second search.
+    /// Number of failed nodes in the second search; 0 if there is no second search.
     pub failed_nodes: u64,
     /// Load, limits and range of sizes.
     pub request: SizeRequest,
 }
 
-/// Result of a sizing.
 pub struct Answer {
     model: ConfiguredModel,
     request: SizeRequest,
@@ -101,8 +100,9 @@ impl Answer {
         let (load, request) = (&self.request.load, &self.request);
         let show = |unit: Unit, value: f64| unit.show_round(value, Letters::Unicode);
         document.description = format!(
-            "Size required for the I/Os of a mail store: {} in {} databases of {}, with average read latency up to {} and log write \
-             latency up to {}. The result is modelled: nothing was measured.",
+            "Size required for the I/Os of a mail store: {} in {} databases of {}, with average \
+             read latency up to {} and log write latency up to {}. The result is modelled: nothing \
+             was measured.",
             show(Unit::Rate, load.rate_ios_per_s),
             show(Unit::Count, f64::from(load.databases)),
             show(Unit::Size, load.database_bytes as f64),
@@ -111,7 +111,7 @@ impl Answer {
         );
         let failed = self.failed.iter().map(|(_, sizing)| Plot {
             id: "size-failed".to_owned(),
-            title: "Load line over size, with failed nodes (modelled)".to_owned(),
+            title: "Modelled load line for each size, with failed nodes".to_owned(),
             ..chart(sizing, &self.request)
         });
         for (id, plot) in
@@ -124,7 +124,7 @@ impl Answer {
         document
     }
 
-    /// Returns the chart of the load line over the size, with the required rate.
+    /// Returns the chart that shows the load line for each size, and the required rate.
     pub fn chart(&self) -> Plot {
         chart(&self.sizing, &self.request)
     }
@@ -192,11 +192,10 @@ fn uncertainty(
         says.push(band_text(name, unit, value, record.bands.get(kind)));
         if let (Some(band), "rate") = (record.bands.get(kind), kind) {
             says.push(match band.around(value).0 >= required {
-                true => "Even at the low end of its range, the load line is high enough for the \
-                 load."
+                true => "The load line meets the required rate even at the low end of its range."
                     .to_owned(),
-                false => "At the low end of its range, the load line is too low for the load: \
-                 choose a larger size."
+                false => "At the low end of its range, the load line does not meet the required \
+                          rate: choose a larger size."
                     .to_owned(),
             });
         }
@@ -218,8 +217,8 @@ fn band_text(name: &str, unit: Unit, value: f64, band: Option<&ErrorBand>) -> St
     let (low, high) = band.around(value);
     let [value, low, high] = [value, low, high].map(|value| unit.show(value, Letters::Unicode));
     format!(
-        "The {name} of {value} may be {low} to {high}: for {} published figures, the model's \
-         result was {:.2} to {:.2} times the published value.",
+        "The {name} of {value} may be {low} to {high}: for {} published figures, the model's result \
+         was {:.2} to {:.2} times the published value.",
         band.figures, band.least, band.largest
     )
 }
@@ -253,8 +252,7 @@ fn document(
             let (low, high) = request.range;
             let why = sizing.tried.last().map(|t| t.why.clone()).unwrap_or_default();
             let says = format!(
-                "modelled: no size from {low} to {high} sustains the load; at {high}: \
-                    {why}."
+                "modelled: no size from {low} to {high} sustains the load; at {high}: {why}."
             );
             (format!("MODELLED: no {}", sizing.field), says)
         }
@@ -264,7 +262,7 @@ fn document(
         remarks.push(match sizing.smallest {
             Some(size) => format!("With {nodes} failed, {} = {size} is required.", sizing.field),
             None => format!(
-                "With {nodes} failed, no {} up to {} sustains the load.",
+                "With {nodes} failed, no value of {} up to {} sustains the load.",
                 sizing.field, request.range.1
             ),
         });
@@ -317,7 +315,7 @@ fn sizes(sizing: &Sizing) -> Table {
     table
 }
 
-/// Returns the chart of the load line over the size, with the required rate.
+/// Returns the chart that shows the load line for each size, and the required rate.
 fn chart(sizing: &Sizing, request: &SizeRequest) -> Plot {
     let dot = |tried: &SizeTrial| {
         let y = tried.load_line_ios_per_s?;
@@ -329,7 +327,7 @@ fn chart(sizing: &Sizing, request: &SizeRequest) -> Plot {
     let name = "load line".to_owned();
     Plot::new(
         "size",
-        "Load line over size (modelled)",
+        "Modelled load line for each size",
         Axis::linear(&sizing.field, Unit::Count),
         Axis::linear("I/Os", Unit::Rate),
     )

@@ -61,7 +61,8 @@ impl Candidate {
     }
 }
 
-/// Load of a table: the number of clients, each with the outstanding operations of a row.
+/// The load that produced a table. In each row, every client keeps the stated number of operations
+/// in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Load {
     clients: u32,
@@ -84,8 +85,8 @@ pub struct Outcome {
     #[serde(skip)]
     says: &'static str,
     structures: Vec<StructureOut>,
-    /// Errors of the shipped models on the same rows, starting with the model that is closest to
-    /// the table.
+    /// Errors of the shipped models for the same rows of the table. The model with the smallest
+    /// errors comes first.
     shipped: Vec<ShippedOut>,
     clients: u32,
     fit: fit::Outcome,
@@ -277,7 +278,8 @@ fn error_of(scores: &Scores) -> f64 {
     scores.ops_median + scores.latency_median + 0.25 * (scores.ops_p90 + scores.latency_p90)
 }
 
-/// Returns the best number of lanes for each structure, with the lowest error first.
+/// Chooses the best number of lanes for each structure. Returns the structures, sorted by error,
+/// the lowest error first.
 fn best_of_each(tried: &[(Candidate, Fit)]) -> Vec<(Candidate, &Fit)> {
     let of = |structure: &Structure| {
         let own = tried.iter().filter(|(c, _)| c.structure.name == structure.name);
@@ -354,15 +356,15 @@ fn model_text(
     let title = format!("{}, from {}", structure.says, request.source);
     let mut text = format!(
         "[model]\nname = {}\ntitle = {}\nmissing = \"\"\"\nCaches, queues and limits that the table \
-         does not show: the model has only {}.{}\n\"\"\"\nentry = {:?}\nnodes = 1\nfrom = \"chosen\"\n",
+         does not show: the model has only {}.{}\n\"\"\"\nentry = {:?}\nnodes = 1\nfrom = \
+         \"chosen\"\n",
         quoted(request.name),
         quoted(&title),
         structure.says,
         if load.durable_writes {
             ""
         } else {
-            " Durable writes: in the model, they take as long as \
-            other writes."
+            " Durable writes: in the model, they take as long as other writes."
         },
         structure.entry,
     );
@@ -406,7 +408,7 @@ fn parameter_line(parameter: &Parameter, source: &str, load: Load, fitted: Optio
         // If the table has only one size, the transfer time cannot be distinguished from the time
         // of each operation.
         let from = "assumed: the table has only one I/O size, so its transfer time is part of the \
-            time per operation";
+                    time per operation";
         return format!("{field} = {{ value = 1e12, from = {from:?} }}\n");
     }
     let path = format!("{}.{field}", parameter.block);
@@ -423,8 +425,8 @@ fn parameter_line(parameter: &Parameter, source: &str, load: Load, fitted: Optio
     format!("{field} = {{ value = {value:.4e}, from = {from}, free = [{low:?}, {high:?}] }}\n")
 }
 
-/// Returns the scores of the shipped models under the load of the table, the closest model first.
-/// Models that cannot run this load are omitted.
+/// Returns the scores of the shipped models under the load of the table. The model with the
+/// smallest errors comes first. Models that cannot run this load are omitted.
 fn shipped_scores(
     own: &Spec,
     table: &Measured,
@@ -479,8 +481,9 @@ mod tests {
         }
         let empty = Measured::parse(&text).unwrap();
         let model = format!(
-            "[model]\nname = \"truth\"\nentry = {entry:?}\nfrom = \"chosen\"\n{blocks}\n[load]\n\
-             from = \"chosen\"\nclients = 4\ndepth = 1\nfiles = 4\nfile_bytes = 17179869184\n"
+            "[model]\nname = \"truth\"\nentry = {entry:?}\nfrom = \
+             \"chosen\"\n{blocks}\n[load]\nfrom = \"chosen\"\nclients = 4\ndepth = 1\nfiles = \
+             4\nfile_bytes = 17179869184\n"
         );
         let spec = Spec::parse("truth", &model).unwrap();
         let rows: Vec<_> = empty.matrix().collect();
@@ -522,9 +525,9 @@ mod tests {
         assert!(model.contains("variation_ratio = { value = 0.3, from = \"fitted"), "{model}");
     }
 
-    const DRIVE: &str = "[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\nlanes = 8\n\
-        media = \"ssd\"\nread_us = 90\nwrite_us = 40\nread_bytes_per_s = 3e9\n\
-        write_bytes_per_s = 1e9\nvariation_ratio = 0.3\n";
+    const DRIVE: &str = "[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\nlanes = 8\nmedia = \
+                         \"ssd\"\nread_us = 90\nwrite_us = 40\nread_bytes_per_s = \
+                         3e9\nwrite_bytes_per_s = 1e9\nvariation_ratio = 0.3\n";
 
     #[test]
     fn the_time_of_durable_writes_is_found() {
@@ -551,7 +554,7 @@ mod tests {
             report.contains("a flash drive that serves several operations at once"),
             "{report}"
         );
-        assert!(report.contains("The closest shipped model is"), "{report}");
+        assert!(report.contains("Of the shipped models, "), "{report}");
         assert_eq!(found.shipped.len(), shipped().len());
         let spec = Spec::parse("mine", &text).unwrap();
         for (path, truth) in
@@ -564,9 +567,9 @@ mod tests {
 
     #[test]
     fn the_blocks_of_an_ssd_are_found() {
-        let ssd = "[block.ssd]\nkind = \"ssd\"\nfrom = \"chosen\"\nchannels = 4\n\
-            dies_per_channel = 4\nport_bytes_per_s = 3.5e9\ncontroller_us = 8\nsense_us = 55\n\
-            program_us = 600\nvariation_ratio = 0.2\n";
+        let ssd = "[block.ssd]\nkind = \"ssd\"\nfrom = \"chosen\"\nchannels = 4\ndies_per_channel = \
+                   4\nport_bytes_per_s = 3.5e9\ncontroller_us = 8\nsense_us = 55\nprogram_us = \
+                   600\nvariation_ratio = 0.2\n";
         let (text, found) = new_of(&rows_of(ssd, "ssd", &[100, 0]));
         assert!(found.structure.starts_with("ssd"), "{}", found.structure);
         assert!(found.fits());
@@ -577,8 +580,8 @@ mod tests {
     #[test]
     fn a_limit_is_found_and_writes_that_no_row_has_are_assumed() {
         let blocks = format!(
-            "[block.limit]\nkind = \"limit\"\nfrom = \"chosen\"\nbelow = \"drive\"\n\
-             baseline_ops_per_s = 6000\nrate_bytes_per_s = 2.5e8\n{DRIVE}"
+            "[block.limit]\nkind = \"limit\"\nfrom = \"chosen\"\nbelow = \
+             \"drive\"\nbaseline_ops_per_s = 6000\nrate_bytes_per_s = 2.5e8\n{DRIVE}"
         );
         let (text, found) = new_of(&rows_of(&blocks, "limit", &[100]));
         assert!(found.structure.starts_with("limit and drive"), "{}", found.structure);

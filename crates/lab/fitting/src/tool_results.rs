@@ -173,7 +173,7 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
         return Err(reason.clone());
     }
     if setting.rate_limit_per_s.is_some() || setting.bandwidth_limit_per_s.is_some() {
-        return Err("its rate was limited".into());
+        return Err("its rate was limited by an option".into());
     }
     if setting.direct == Some(false) {
         return Err("it was buffered, so the page cache affects its figures".into());
@@ -189,8 +189,8 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
     }
     if writes.is_some() && setting.durability == Some(Durability::Flushed) {
         return Err(
-            "its writes waited for flushes, but their latency does not include the time of \
-         the flushes"
+            "its writes waited for flushes, but their latency does not include the time of the \
+             flushes"
                 .into(),
         );
     }
@@ -203,7 +203,7 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
     let io_bytes = match sizes.next() {
         None => return Err("it has no reads or writes".into()),
         Some(Some(size)) if size > 0 && sizes.all(|other| other == Some(size)) => size,
-        Some(_) => return Err("its block size is unknown, or not a single size".into()),
+        Some(_) => return Err("its block size is unknown, or it has several block sizes".into()),
     };
     let rate = |operation: Option<&Operation>| match operation {
         None => Ok(0.0),
@@ -219,7 +219,7 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
     let outstanding = setting.outstanding.as_ref().filter(|o| o.most.value >= 1.0);
     let outstanding = outstanding.ok_or("its queue depth is not known")?;
     if !outstanding.kept {
-        return Err("it did not always have its queue depth in flight".into());
+        return Err("it did not always have as many operations in flight as its queue depth".into());
     }
     if ops_per_s <= 0.0 || sum_ns <= 0.0 {
         return Err("its rate or its latency is 0".into());

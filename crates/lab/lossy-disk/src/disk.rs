@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use crate::random::Random;
 
-/// Bytes of a block.
 pub const BLOCK_BYTES: usize = 4096;
 const SECTOR_BYTES: usize = 512;
 /// Default maximum number of writes in the cache. Older writes are moved to the media.
@@ -21,7 +20,7 @@ pub enum Behaviour {
     Honest,
     /// A flush does nothing, and the whole cache is lost.
     DropCache,
-    /// The flushed writes to one block are lost, although later writes to other blocks are not.
+    /// The flushed writes to one block are lost, although later writes to other blocks survive.
     DropBlock,
     /// Half of the sectors of a single flushed write are lost.
     TearBlock,
@@ -55,7 +54,6 @@ impl FromStr for Behaviour {
     }
 }
 
-/// The disk has no power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoweredOff;
 
@@ -73,7 +71,7 @@ pub struct LossyDisk {
     behaviour: Behaviour,
     random: Random,
     is_off: bool,
-    /// Number of cuts after which flushed data was not intact.
+    /// Number of power cuts after which flushed data was not intact.
     lies: u64,
     /// Number of operations after which the disk loses power by itself; `None` if it never does so.
     cut_after: Option<u64>,
@@ -101,7 +99,7 @@ impl LossyDisk {
         Self { cache_writes, ..self }
     }
 
-    /// Returns the number of cuts after which flushed data was not intact.
+    /// Returns the number of power cuts after which flushed data was not intact.
     #[must_use]
     pub fn lies(&self) -> u64 {
         self.lies
@@ -243,8 +241,8 @@ impl LossyDisk {
         }
     }
 
-    /// Applies a cached write at a power cut. A flushed write is applied completely. Of any other
-    /// write, each sector may or may not be applied.
+    /// At a power cut, decides which sectors of a cached write reach the medium. All sectors of a
+    /// flushed write reach it. Of any other write, each sector may reach it or be lost.
     fn settle(&mut self, write: CachedWrite) {
         if write.is_flushed {
             self.media.insert(write.block, write.bytes);

@@ -96,7 +96,7 @@ impl LossyMount {
         Ok(Self { state, _session: session })
     }
 
-    /// Returns the number of cuts after which flushed data was not intact.
+    /// Returns the number of power cuts after which flushed data was not intact.
     #[must_use]
     pub fn lies(&self) -> u64 {
         lock(&self.state).disk.lies()

@@ -1,6 +1,6 @@
-//! Power loss of the host that generates the load: the bundle and the ledger are on a disk that
-//! loses power, each time at a different operation. Afterwards the ledger must be readable, and
-//! each seal in it must match its bundle.
+//! Tests power loss of the host that generates the load. The bundle and the ledger are on a disk
+//! that loses power, each time at a different operation. Afterwards the ledger must be readable,
+//! and each seal in it must match its bundle.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use plimsoll_lossy_disk::disk::Behaviour;
 use plimsoll_lossy_disk::mount::{CONTROL, LossyMount};
 use plimsoll_plan::{Plan, gallery};
 
-/// Writes two runs. Fails once the disk has lost power.
+/// Writes two runs. Returns `None` if the disk loses power before both are written.
 fn write_runs(root: &Path) -> Option<()> {
     let plan = Plan::parse(gallery()[0].text, "a.toml").unwrap();
     let ledger = Ledger::at(root.join("ledger.jsonl"));
@@ -34,8 +34,7 @@ fn write_runs(root: &Path) -> Option<()> {
     Some(())
 }
 
-/// Reads the files that survived. Returns the number of runs that have ended according to the
-/// ledger.
+/// Checks the files that survived. Returns the number of runs that the ledger records as ended.
 fn check(root: &Path, cut: u64) -> usize {
     let ledger = Ledger::at(root.join("ledger.jsonl"));
     if !ledger.path().exists() {
@@ -50,7 +49,7 @@ fn check(root: &Path, cut: u64) -> usize {
         assert_eq!(sealed.sha256, *seal_sha256, "cut {cut}");
         ended += 1;
     }
-    // The next run can be recorded.
+    // The ledger accepts another entry.
     record_another(&ledger, cut);
     ended
 }
@@ -72,7 +71,7 @@ fn a_seal_in_the_ledger_is_on_the_disk_at_every_power_loss() {
         std::fs::write(directory.path().join(CONTROL), "restore").unwrap();
         seen[check(directory.path(), cut)] = true;
         if all.is_some() {
-            // The disk did not lose power before all writes were done.
+            // The last cut came after all writes, so every operation was tested.
             assert!(cut > 30, "{cut} operations");
             break;
         }

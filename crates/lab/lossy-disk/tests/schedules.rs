@@ -1,6 +1,6 @@
 //! Runs 200 seeded schedules on disks that flush correctly, and 200 on disks that do not. Each
-//! violation must be detected at its first occurrence, and no violation must be reported for a disk
-//! that flushes correctly. The same code loads and verifies real targets.
+//! violation must be detected at its first occurrence, and no violation may be reported for a disk
+//! that flushes correctly. The same code tests real targets.
 #![allow(clippy::unwrap_used)]
 
 use std::io;
@@ -38,8 +38,8 @@ impl BlockFile for SimulatedFile {
     }
 }
 
-/// One schedule: three cuts at seeded operations. Returns the checks, and the number of violations
-/// after each cut.
+/// Runs one schedule: three power cuts, each at a seeded operation. After each cut, returns the
+/// check and the total number of violations.
 fn schedule(behaviour: Behaviour, seed: u64) -> Vec<(CutCheck, u64)> {
     let directory = tempfile::tempdir().unwrap();
     let files = LocalFiles::create(directory.path()).unwrap().0;
@@ -57,7 +57,7 @@ fn schedule(behaviour: Behaviour, seed: u64) -> Vec<(CutCheck, u64)> {
         simulated.0.lock().unwrap().cut_after(20 + (seed * 37 + number * 101) % 300);
         let acks = Arc::new(witness.begin(number, &states).unwrap());
         let file: Arc<dyn BlockFile> = simulated.clone();
-        // There is only one thread, so that a seed always results in the same schedule.
+        // A single thread writes, so that the same seed always results in the same schedule.
         let load = Load::start(&file, &content, &states, 1, seed ^ number << 32, &acks).unwrap();
         assert!(load.wait(Duration::from_secs(60)), "the cut ends the load");
         load.enter(CutPhase::Closed);
@@ -86,7 +86,8 @@ fn an_honest_disk_is_never_accused() {
             in_flight += check.blocks.in_flight;
         }
     }
-    // The cuts happened while writes were in flight, so the permitted states were also tested.
+    // Writes were in flight at the cuts, so the test also covers blocks for which several states
+    // are permitted.
     assert!(in_flight > SCHEDULES, "{in_flight}");
 }
 
@@ -115,14 +116,14 @@ fn a_liar_is_caught_each_time() {
         }
         assert!(before > 0, "seed {seed}: {lie:?} never lied");
     }
-    // Each violation must also be classified correctly. A loss before a write that survived is a
-    // reordering.
+    // Each violation must also be classified correctly. If a later write survived, a lost write
+    // counts as reordered.
     assert!(kinds.iter().all(|count| *count >= SCHEDULES / 5), "{kinds:?}");
     assert!(reordered > 0);
 }
 
-/// A partial record at the end means that the host lost power. Any other change of the witness is
-/// an error, so that a damaged witness never results in a violation of the target.
+/// If the last record is incomplete, the host lost power while it wrote. Any other change of the
+/// witness is an error, so that a damaged witness never results in a violation of the target.
 #[test]
 fn a_damaged_witness_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
@@ -158,7 +159,7 @@ fn a_damaged_witness_is_an_error() {
         }
         std::fs::write(at(name), whole).unwrap();
     }
-    // The space was reserved but never written.
+    // The file ends with space that was reserved but never written.
     let mut bytes = std::fs::read(at("cut-00001.acks")).unwrap();
     bytes.extend([0; 64]);
     std::fs::write(at("cut-00001.acks"), bytes).unwrap();

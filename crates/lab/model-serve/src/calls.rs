@@ -155,7 +155,10 @@ mod tests {
         let getattr = call(PROGRAM_NFS, 1, &handle);
         assert!(sound(&getattr));
         assert!(!sound(&call(PROGRAM_NFS, 1, &[0xffff_fff0, 1])));
-        assert!(!sound(&call(PROGRAM_NFS, 1, &[68; 18])), "a handle has 64 bytes at most");
+        assert!(
+            !sound(&call(PROGRAM_NFS, 1, &[68; 18])),
+            "the maximum length of a handle is 64 bytes"
+        );
         let lookup = [&handle[..], &[5, 0x6162_6364, 0x6500_0000]].concat();
         assert!(sound(&call(PROGRAM_NFS, 3, &lookup)));
         assert!(!sound(&call(PROGRAM_NFS, 3, &[&handle[..], &[0x7fff_ffff]].concat())));

@@ -35,8 +35,8 @@ const RECORD_TIME: Duration = Duration::from_secs(30);
 const IDLE_TIME: Duration = Duration::from_secs(600);
 /// Pause after an accept that failed, for example because no file descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Time for which calls are stored to recognise retransmissions, and maximum number of stored calls
-/// for a connection.
+/// To recognise retransmissions, each connection stores its recent calls: for this time, and at
+/// most this number of calls.
 const REMEMBERED: (Duration, usize) = (Duration::from_secs(60), 2048);
 
 /// Accepts connections forever.
@@ -65,14 +65,14 @@ pub(super) async fn serve_all(listener: TcpListener, files: Arc<ModelFiles>) {
     }
 }
 
-/// Position of a connection in its stream of records.
+/// State of the parser for the records that arrive on a connection.
 #[derive(Debug, Default)]
 struct Records {
     /// The record mark that is being read, and its received bytes.
     mark: [u8; 4],
     mark_bytes: usize,
-    /// Number of bytes of the fragment that have not arrived yet, and true if it is the last
-    /// fragment of the record.
+    /// Number of bytes of the current fragment that have not arrived yet. `last` is true if this is
+    /// the last fragment of the record.
     left: usize,
     last: bool,
     fragments: u32,

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Bytes of a piece.
 const PIECE_BYTES: u64 = 64 << 10;
 pub const ROOT: u64 = 1;
 /// Maximum length of a name (as in most file systems).
@@ -17,7 +16,6 @@ pub enum TreeError {
     NotFound,
     #[error("the name is taken")]
     Exists,
-    /// Not a directory.
     #[error("no directory")]
     NotDirectory,
     #[error("a directory")]

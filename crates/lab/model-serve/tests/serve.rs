@@ -1,9 +1,9 @@
-//! A model as a real NFS server, loaded by the NFS client of `plimsoll-nfs`.
+//! Serves a model as a real NFS server, and loads it with the NFS client of `plimsoll-nfs`.
 //!
-//! Latencies depend on other load of the machine, so the tests assert only facts that are also true
+//! Latencies depend on other load of the machine, so the tests assert only facts that are true even
 //! on a busy machine: no reply is early, and the latencies that the server reports are those of
-//! virtual time. `PLIMSOLL_TIMED=1 cargo test -p plimsoll-model --test serve -- --nocapture` on an
-//! idle machine also requires the client's latencies to be within 5 % + 0.2 ms.
+//! virtual time. On an idle machine, run `PLIMSOLL_TIMED=1 cargo test -p plimsoll-model --test
+//! serve -- --nocapture`. Then the client's latencies must also be within 5 % + 0.2 ms.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -20,41 +20,42 @@ use plimsoll_nfs::{
     Client, Completion, Config, Monotonic, NfsUrl, ObjectId, Op, Stability, Timeout,
 };
 
-const MODEL: &str = "[model]\nname = \"two-drives\"\nentry = \"path\"\nfrom = \"chosen\"\n\
-    [block.path]\nkind = \"path\"\nbelow = \"drive\"\ncpu = \"cpu\"\nfrom = \"assumed\"\n\
-    read_us = 50\nwrite_us = 50\nmeta_us = 20\n\
-    [block.cpu]\nkind = \"cpu\"\nfrom = \"assumed\"\ncores = 2\nvariation_ratio = 0\n\
-    [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 2\nread_us = 3000\nwrite_us = 4000\n\
-    read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\nvariation_ratio = 0\n";
+const MODEL: &str = "[model]\nname = \"two-drives\"\nentry = \"path\"\nfrom = \
+                     \"chosen\"\n[block.path]\nkind = \"path\"\nbelow = \"drive\"\ncpu = \
+                     \"cpu\"\nfrom = \"assumed\"\nread_us = 50\nwrite_us = 50\nmeta_us = \
+                     20\n[block.cpu]\nkind = \"cpu\"\nfrom = \"assumed\"\ncores = \
+                     2\nvariation_ratio = 0\n[block.drive]\nkind = \"drive\"\nfrom = \
+                     \"assumed\"\ncount = 2\nread_us = 3000\nwrite_us = 4000\nread_bytes_per_s = \
+                     1e9\nwrite_bytes_per_s = 1e9\nvariation_ratio = 0\n";
 
 const FILE_BYTES: u64 = 4 << 20;
 const DEPTH: usize = 4;
 const READS: usize = 240;
 
 fn model() -> ConfiguredModel {
-    // A file for each test, because tests run concurrently.
+    // Each test has its own model file, because tests run concurrently.
     let test = std::thread::current().name().unwrap_or("main").replace("::", "-");
     let path = format!("{}/two-drives-{test}.toml", env!("CARGO_TARGET_TMPDIR"));
     std::fs::write(&path, MODEL).unwrap();
     ConfiguredModel::load(&path, &BTreeMap::new()).unwrap()
 }
 
-/// Content at an offset: the offset itself, repeated.
+/// Fills the bytes with words that follow from their offset in the file.
 fn content(offset: u64, bytes: &mut [u8]) {
     for (at, eight) in bytes.chunks_exact_mut(8).enumerate() {
         eight.copy_from_slice(&(offset + 8 * at as u64 + 1).to_le_bytes());
     }
 }
 
-/// Offsets in a fixed order without a pattern.
+/// Returns offsets in a fixed pseudo-random order.
 fn offsets() -> impl Iterator<Item = u64> {
     (1u64..)
         .map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40)
         .map(|x| x % (FILE_BYTES / 4096) * 4096)
 }
 
-/// Reads in a closed loop, at least `READS` times. Returns each latency in nanoseconds. All data
-/// read is checked.
+/// Reads in a closed loop, at least `READS` times, and checks all data. Returns each latency in
+/// nanoseconds.
 fn read(client: &mut Client, file: ObjectId) -> Vec<u64> {
     let mut arena = vec![0; DEPTH * 4096];
     let mut offsets = offsets();
@@ -117,11 +118,11 @@ fn value(metrics: &str, name: &str) -> f64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// Performs all operations of a client on the server.
+/// Performs every client operation that the server supports.
 fn use_it(served: SocketAddr, metrics: &Metrics) {
     let port = served.port();
     let url = format!("nfs://127.0.0.1/model?nfsport={port}&mountport={port}");
-    // The server may still count connections that were just dropped.
+    // The server may still count connections that the client has just dropped.
     let url = NfsUrl::parse(&url).unwrap();
     let mut mounted = mount(&url);
     for _ in 0..100 {
@@ -151,18 +152,18 @@ fn use_it(served: SocketAddr, metrics: &Metrics) {
     );
     let near = |ns: f64| (ns - expected_ns).abs() <= 0.05 * expected_ns + 200_000.0;
     if std::env::var_os("PLIMSOLL_TIMED").is_some() {
-        // There are two drives, and a read takes 3 ms and 50 us of CPU time. On an idle machine, no
-        // read is faster. On a busy machine, the server may detect a call late and compute the time
-        // of its reply from an earlier iteration of its loop.
+        // A read takes at least 3 ms on one of two drives and 50 us of CPU time. This holds only on
+        // an idle machine. On a busy machine, the server may detect a call late and base the time
+        // of its reply on an earlier iteration of its loop.
         assert!(least_ns >= 3_050_000, "an answer came before it was due: {least_ns} ns");
         assert!(near(seen_ns), "the client saw {seen_ns} ns where {expected_ns} ns were due");
     }
-    // Metrics are updated once a second.
+    // The server updates its metrics once a second.
     std::thread::sleep(std::time::Duration::from_millis(1_200));
     let metrics = metrics.text();
     let reads = value(&metrics, "plimsoll_model_latency_seconds_count{action=\"read\"}");
-    // There is one sample for each completed request, and one for each request in flight. The last
-    // two requests may have completed at the same time.
+    // The server has a sample of each read that the client returned, and of the `DEPTH` reads that
+    // were in flight at the end.
     assert_eq!(reads, (seen.len() + DEPTH) as f64);
     let sum = value(&metrics, "plimsoll_model_latency_seconds_sum{action=\"read\"}");
     assert!(sum / reads * 1e9 >= 3_050_000.0);
@@ -262,8 +263,8 @@ fn what_a_record_claims_is_not_taken_and_garbage_does_not_deafen() {
                 let _ = stream.write_all(bytes);
                 stream.read(&mut [0; 16]).map_or(0, |read| read)
             };
-            // Two GiB, as one fragment and as many fragments; a call with a handle of 4 GiB; random
-            // bytes.
+            // Three attacks: a fragment of 2 GiB that is not the last of its record, a call with a
+            // handle of 4 GiB, and random bytes.
             assert_eq!(closed(&0x7fff_ffffu32.to_be_bytes()), 0);
             let call: [u32; 12] = [1 << 31 | 44, 7, 0, 2, 100_003, 3, 1, 0, 0, 0, 0, 0xffff_fff0];
             let call: Vec<u8> = call.iter().flat_map(|word| word.to_be_bytes()).collect();
@@ -277,8 +278,8 @@ fn what_a_record_claims_is_not_taken_and_garbage_does_not_deafen() {
                 }
                 assert_eq!(closed(&bytes), 0);
             }
-            // Opens more connections than the server accepts. Each sends an incomplete record, then
-            // sends nothing.
+            // Opens more connections than the server accepts. Each connection sends an incomplete
+            // record and then stays idle.
             let idle: Vec<TcpStream> = (0..300)
                 .map(|_| {
                     let mut stream = TcpStream::connect(served).unwrap();

@@ -1,4 +1,4 @@
-//! Allow-list: the targets that a run may use if the operator restricts them on this host.
+//! The operator of a host can restrict the targets of runs to the entries of an allow-list.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,26 +13,26 @@ use crate::open_target::handles::TargetDirectory;
 use crate::open_target::openat::new_directory;
 use crate::open_target::resolve::split;
 
-/// Directories, devices and NFS exports that a run may use. A directory is opened first and then
-/// checked, so that the run uses exactly the directory that was checked.
+/// Directories, devices and NFS exports that runs may use. The engine first opens a directory and
+/// then checks it, so that the run uses exactly the directory that was checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowList {
-    /// Directories that the run may use with all their subdirectories; resolved paths, without
-    /// links.
+    /// Resolved paths (without links) of the allowed directories. Their subdirectories are also
+    /// allowed.
     pub directories: Vec<PathBuf>,
-    /// Block devices that the run may use; resolved paths, without links.
+    /// Resolved paths (without links) of the allowed block devices.
     pub devices: Vec<PathBuf>,
-    /// Exports that the run may use with all their subdirectories, and the options of calls to
-    /// these exports.
+    /// Allowed exports, with the options that calls to them must have. Subdirectories of an allowed
+    /// export are also allowed.
     pub exports: Vec<NfsUrl>,
 }
 
 impl AllowList {
-    /// Checks that a directory may be used. `named` is its path in the plan, `real` its resolved
-    /// path.
+    /// Checks that the run may use a directory. `named` is the directory's path in the plan, and
+    /// `real` is its resolved path.
     ///
     /// # Errors
-    /// The directory is not in an allowed directory.
+    /// Fails if the directory is not inside an allowed directory.
     pub fn check_directory(&self, named: &str, real: &Path) -> Result<(), EngineError> {
         if self.directories.iter().any(|allowed| real.starts_with(allowed)) {
             return Ok(());
@@ -52,14 +52,16 @@ impl AllowList {
         })
     }
 
-    /// Checks that a directory of a plan may be used. A missing directory is accepted if it would
-    /// be inside an allowed directory; if `makes` is true, this function creates it.
+    /// Checks that the run may use a directory of the plan. A missing directory is accepted if it
+    /// would be inside an allowed directory. If `makes` is true, this function creates the missing
+    /// directory.
     ///
     /// # Errors
-    /// The directory is not in an allowed directory, or can't be opened or created.
+    /// Fails if the directory is not inside an allowed directory, or if it can't be opened or
+    /// created.
     pub fn admit_directory(&self, named: &str, makes: bool) -> Result<(), EngineError> {
         let path = Path::new(named);
-        // For paths outside the allowed directories, the message does not show whether they exist.
+        // The message does not reveal whether a path outside the allowed directories exists.
         let failed = |error: &io::Error| match self.is_named_within(path) {
             true => EngineError::Config(format!("{named}: {error}")),
             false => self.not_allowed(named),
@@ -70,8 +72,8 @@ impl AllowList {
                 let (above, name) = split(path).map_err(|_| failed(&error))?;
                 let above = TargetDirectory::open(above).map_err(|_| failed(&error))?;
                 self.check_directory(named, &above.path.join(name))?;
-                // The new directory must be inside an allowed directory. A dangling link does not
-                // count as a missing name.
+                // The new directory must be inside an allowed directory. If the name is a link to a
+                // missing target, the name exists, so the check fails.
                 let is_within = self.directories.iter().any(|d| above.path.starts_with(d));
                 let is_missing = statat(&above.fd, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
                 if !is_within || !is_missing {
@@ -84,32 +86,34 @@ impl AllowList {
         }
     }
 
-    /// Returns whether the path, as written, is in an allowed directory.
+    /// Returns true if the path is inside an allowed directory. Links in the path are not resolved.
     fn is_named_within(&self, path: &Path) -> bool {
         let climbs = path.components().any(|part| part == std::path::Component::ParentDir);
         !climbs && self.directories.iter().any(|allowed| path.starts_with(allowed))
     }
 
-    /// Checks that a device may be used. `named` is its path in the plan, `real` its device node.
+    /// Checks that the run may use a device. `named` is the device's path in the plan, and `real`
+    /// is the resolved path of its device node.
     ///
     /// # Errors
-    /// The device is not allowed.
+    /// Fails if the device is not allowed.
     pub fn check_device(&self, named: &Path, real: &Path) -> Result<(), EngineError> {
         if self.devices.iter().any(|allowed| real == allowed) {
             return Ok(());
         }
         let named = named.display();
         Err(EngineError::Config(format!(
-            "{named} is not allowed: it is not listed in any \
-            --allow-device"
+            "{named} is not allowed: it is not listed in any --allow-device"
         )))
     }
 
-    /// Returns the address of an export with the port, user and group of the allow-list. `uid` and
-    /// `gid` come from the plan, or are 0 if the plan does not set them.
+    /// Checks that the run may use an export. Returns its address, with the port, user and group
+    /// that the allow-list states. `uid` and `gid` come from the plan; they are 0 if the plan does
+    /// not set them.
     ///
     /// # Errors
-    /// The export is not allowed, or its options differ from the allowed ones.
+    /// Fails if the export is not allowed, or if its options differ from the options in the
+    /// allow-list.
     pub fn export(&self, export: &str, uid: u32, gid: u32) -> Result<String, EngineError> {
         let requested =
             NfsUrl::parse(export).map_err(|error| EngineError::Config(error.to_string()))?;
@@ -123,14 +127,15 @@ impl AllowList {
         Err(EngineError::Config(match differs {
             None => format!("{export} is not allowed: it is not listed in any --allow-nfs"),
             Some(option) => format!(
-                "{export} is not allowed with this {option}: port, uid and gid must be the same \
-                 as in --allow-nfs"
+                "{export} is not allowed with this {option}: port, uid and gid must be the same as \
+                 in --allow-nfs"
             ),
         }))
     }
 }
 
-/// Returns true if an export is `allowed` or a subdirectory of it. Compares hosts and paths.
+/// Returns true if the requested export is `allowed`, or a subdirectory of `allowed` on the same
+/// host.
 fn is_below(requested: &NfsUrl, allowed: &NfsUrl) -> bool {
     let path = requested.export.trim_end_matches('/');
     let rest = path.strip_prefix(allowed.export.trim_end_matches('/'));
@@ -139,7 +144,7 @@ fn is_below(requested: &NfsUrl, allowed: &NfsUrl) -> bool {
         && path.split('/').all(|part| part != ".." && part != ".")
 }
 
-/// Returns the name of an option in the plan whose value differs from the allowed value.
+/// Returns the name of an option for which the plan and the allow-list set different values.
 fn differing_option(
     requested: &NfsUrl,
     (uid, gid): (u32, u32),
@@ -160,7 +165,8 @@ fn differing_option(
     options.into_iter().find(|(_, differs)| *differs).map(|(name, _)| name)
 }
 
-/// Returns the address of the requested export, with the options of the allowed export.
+/// Returns the address of the requested export. The options in this address are the options of the
+/// allowed export.
 fn address(requested: &NfsUrl, allowed: &NfsUrl) -> String {
     let host = match requested.host.contains(':') {
         true => format!("[{}]", requested.host),

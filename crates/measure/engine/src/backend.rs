@@ -1,12 +1,13 @@
-//! Backends. A backend is a queue of operations in flight, with a table of open files and one arena
-//! of buffers. It has one of two forms with the same semantics.
+//! A backend is a queue of operations in flight, with a table of open files and one arena of
+//! buffers. A backend has one of two forms, which have the same semantics.
 //!
 //! - **Ring**: io_uring, with one system call per batch (see `plimsoll_sys::ring`).
-//! - **Threads**: `preadv2`/`pwritev2` on worker threads, inline at depth 1 (`plimsoll_sys::pool`).
+//! - **Threads**: worker threads call `preadv2` and `pwritev2`; at depth 1, the issuing thread
+//!   makes these calls (`plimsoll_sys::pool`).
 //!
 //! # Use
 //!
-//! A backend belongs to the thread that opened it (it isn't `Send`): open it on the thread that
+//! A backend belongs to the thread that opened it (it isn't `Send`). Open it on the thread that
 //! will drive it. The loop is:
 //!
 //! ```text
@@ -26,8 +27,8 @@
 //! }
 //! ```
 //!
-//! - [`Backend`] is the workload's [`Arena`]: `bytes` returns `None` if an operation in flight uses
-//!   the range, or if the range is outside the arena.
+//! - [`Backend`] implements the workload's trait [`Arena`]. `bytes` returns `None` if an operation
+//!   in flight uses the range, or if the range is outside the arena.
 //! - Times are nanoseconds of `CLOCK_MONOTONIC` ([`Backend::now_ns`] reads it cheaply). The backend
 //!   reads `submitted_ns` just before the call that submits the operation, and `completed_ns` when
 //!   it sees the completion.
@@ -35,9 +36,10 @@
 //!   completion means the end of the file, and an `Err` contains a positive `errno`.
 //!   [`Backend::failure`] converts a failed completion to an [`EngineError`] with path and offset.
 //! - `submit_and_wait` may return before `min_complete` operations have completed: after the
-//!   timeout, after a signal, or if a short transfer must be continued. Reap the completions and
-//!   call it again.
-//! - Dropping a backend waits up to a second for operations in flight, then leaks their memory.
+//!   timeout, after a signal, or if a short transfer must be continued. Reap the completions that
+//!   have arrived, and then call it again.
+//! - A backend that is dropped waits up to a second for its operations in flight. It then leaks the
+//!   memory of those that have not completed.
 
 use std::path::{Path, PathBuf};
 
@@ -68,20 +70,20 @@ pub use spin::{SPIN_NS_MAX, Spin, polling};
 
 /// Interval at which [`Backend::settle`] reads the clock, in ns.
 const SETTLE_TICK_NS: u64 = 100_000_000;
-/// Time before the end of an idle wait at which the thread stops sleeping. A wake-up from an idle
-/// CPU of a virtual machine took 60 to 70 µs.
+/// How long before the end of an idle wait the thread stops sleeping and begins to poll. On a
+/// virtual machine, waking a thread on an idle CPU took 60 to 70 µs.
 const WATCH_NS: u64 = 150_000;
 /// Maximum number of completions that [`Backend::settle`] reaps in one step.
 const SETTLED_MAX: usize = 64;
 
-/// An operation between push and completion.
+/// An operation that was pushed and has not completed.
 #[derive(Clone, Copy, Debug, Default)]
 struct InFlight {
     token: u64,
     submitted_ns: u64,
 }
 
-/// Open files, buffers and a queue. See the module documentation.
+/// Queue with its open files and buffers. See the module documentation.
 #[derive(Debug)]
 pub struct Backend<Q = AnyQueue, T = Clock> {
     queue: Q,
@@ -90,8 +92,8 @@ pub struct Backend<Q = AnyQueue, T = Clock> {
     clock: T,
     in_flight: Box<[InFlight]>,
     free: Vec<u32>,
-    /// Slots pushed since the last submission. The next submission sets the start time of these
-    /// operations.
+    /// Slots of the operations that were pushed after the last submission. The next submission sets
+    /// the start time of these operations.
     fresh: Vec<u32>,
     spin: Spin,
 }
@@ -100,8 +102,9 @@ impl Backend {
     /// Opens the files and creates the queue on the calling thread.
     ///
     /// # Errors
-    /// [`EngineError`] with the path: a file can't be opened, created or grown, direct I/O or
-    /// io_uring is required and unavailable, or memory for the arena is missing.
+    /// [`EngineError`] with the path. A file can't be opened, created or grown, or memory for the
+    /// arena is missing. The error can also mean that the plan requires direct I/O or io_uring,
+    /// which is unavailable.
     pub fn open(config: BackendConfig) -> Result<Self, EngineError> {
         let spin = Spin::new(config.spin_ns);
         let (queue, paths, report) = open(config)?;
@@ -110,7 +113,8 @@ impl Backend {
 }
 
 impl<Q: Queue, T: Timer> Backend<Q, T> {
-    /// Creates a backend over the caller's queue and clock, for targets with known service times.
+    /// Creates a backend from the caller's queue and clock. Tests use it for targets with known
+    /// service times.
     #[must_use]
     pub fn with_queue(queue: Q, clock: T) -> Self {
         let why = "the caller supplied its own queue";
@@ -137,19 +141,20 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         self.queue
     }
 
-    /// Returns the form of the backend, the reason for this form, and how each file was opened.
+    /// Returns the report: the form of the backend, the reason for this form, and how each file was
+    /// opened.
     #[must_use]
     pub fn describe(&self) -> &BackendReport {
         &self.report
     }
 
-    /// Returns the files' paths, in the order of the table.
+    /// Returns the paths of the files, in the order of the file table.
     #[must_use]
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// Reads `CLOCK_MONOTONIC` cheaply.
+    /// Returns the time of `CLOCK_MONOTONIC`, with a cheap reading.
     #[inline]
     pub fn now_ns(&mut self) -> u64 {
         self.clock.now_ns()
@@ -161,17 +166,17 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         self.in_flight.len() - self.free.len()
     }
 
-    /// Returns the maximum number of operations in flight.
+    /// Returns the maximum number of operations that the backend can have in flight.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.in_flight.len()
     }
 
-    /// Queues an I/O, without a system call.
+    /// Queues an I/O. Makes no system call.
     ///
     /// # Errors
-    /// [`EngineError::Push`]: the queue is full, the range is outside the arena, or the file is
-    /// unknown. The operation is not queued then.
+    /// [`EngineError::Push`] if the queue is full, the range is outside the arena, or the file is
+    /// unknown. In this case, the operation is not queued.
     #[inline]
     pub fn push(&mut self, io: &Io) -> Result<(), EngineError> {
         let slot = *self.free.last().ok_or(plimsoll_sys::op::PushError::Full)?;
@@ -189,12 +194,12 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         Ok(())
     }
 
-    /// Submits all queued I/Os and waits for `min_complete` completions or the timeout. It may
-    /// return earlier: see the module documentation.
+    /// Submits all queued I/Os. Waits until `min_complete` operations complete or the timeout
+    /// expires. It may return earlier: see the module documentation.
     ///
     /// # Errors
-    /// [`EngineError::System`] if the queue itself fails. The failure of a single operation is not
-    /// an error here.
+    /// [`EngineError::System`] if the queue itself fails. If only a single operation fails, this
+    /// function succeeds, and the operation's completion contains the error.
     #[inline]
     pub fn submit_and_wait(
         &mut self,
@@ -207,11 +212,11 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
             .map_err(|source| EngineError::system("submitting operations", source))
     }
 
-    /// Submits all queued I/Os and waits for a completion or the timeout. Polls first
-    /// ([`BackendConfig::spin_ns`]).
+    /// Submits all queued I/Os and waits until an operation completes or the timeout expires. It
+    /// polls before it sleeps ([`BackendConfig::spin_ns`]).
     ///
     /// # Errors
-    /// The errors of [`Backend::submit_and_wait`].
+    /// Fails in the same cases as [`Backend::submit_and_wait`].
     #[inline]
     pub fn wait(&mut self, timeout_ns: u64) -> Result<(), EngineError> {
         self.stamp();
@@ -220,11 +225,12 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
             .map_err(|source| EngineError::system("submitting operations", source))
     }
 
-    /// Waits until `deadline_ns` while nothing is in flight. The thread sleeps for most of this
-    /// time, and then polls the clock, because a late wake-up would delay the next operation.
+    /// Waits until `deadline_ns`; no operation is in flight. The thread sleeps until shortly before
+    /// the deadline and then polls the clock, because a late wake-up would delay the next
+    /// operation.
     ///
     /// # Errors
-    /// The errors of [`Backend::submit_and_wait`].
+    /// Fails in the same cases as [`Backend::submit_and_wait`].
     pub fn wait_idle(&mut self, deadline_ns: u64) -> Result<(), EngineError> {
         let left_ns = deadline_ns.saturating_sub(self.clock.now_ns());
         if left_ns > WATCH_NS {
@@ -236,8 +242,8 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         Ok(())
     }
 
-    /// Returns the time that waits have spent polling without a completion since the last call of
-    /// this function, and resets this time.
+    /// Returns the total time that waits have spent polling without receiving a completion, since
+    /// the last call of this function. Resets this total.
     pub fn take_spun_ns(&mut self) -> u64 {
         std::mem::take(&mut self.spin.spun_ns)
     }
@@ -245,7 +251,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
     /// Submits all queued I/Os without waiting.
     ///
     /// # Errors
-    /// The errors of [`Backend::submit_and_wait`].
+    /// Fails in the same cases as [`Backend::submit_and_wait`].
     #[inline]
     pub fn hand_over(&mut self) -> Result<(), EngineError> {
         self.stamp();
@@ -254,7 +260,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
             .map_err(|source| EngineError::system("submitting operations", source))
     }
 
-    /// Sets the submission time of every queued operation to now.
+    /// Sets the submission time of every queued operation to the current time.
     #[inline]
     fn stamp(&mut self) {
         if !self.fresh.is_empty() {
@@ -271,15 +277,14 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         self.fresh.len()
     }
 
-    /// Returns, without a system call, the number of completions that are ready to be reaped.
+    /// Returns how many completions are ready to be reaped. Makes no system call.
     #[inline]
     pub fn arrived(&mut self) -> usize {
         self.queue.arrived()
     }
 
     /// Appends up to `most` ready completions to `out`, in order of arrival, and returns their
-    /// number. Each completion gets the time `completed_ns`, at which the caller read the clock.
-    /// Makes no system call.
+    /// number. Sets the completion time of each of them to `completed_ns`. Makes no system call.
     #[inline]
     pub fn reap(&mut self, most: usize, completed_ns: u64, out: &mut Vec<Completion>) -> usize {
         let (in_flight, free) = (&self.in_flight, &mut self.free);
@@ -292,8 +297,8 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         reaped
     }
 
-    /// Waits up to `timeout_ns` for operations in flight, and discards their completions. Returns
-    /// the number of operations that are still in flight.
+    /// Waits up to `timeout_ns` for the operations in flight, and discards their completions.
+    /// Returns how many operations are still in flight.
     pub fn settle(&mut self, timeout_ns: u64) -> usize {
         let until_ns = self.now_ns().saturating_add(timeout_ns);
         let mut out = Vec::new();
@@ -310,8 +315,8 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         self.in_flight()
     }
 
-    /// Returns an error if the operation failed or transferred fewer bytes than `io` requested, and
-    /// `None` if it succeeded.
+    /// Returns an error if the operation failed, or if it transferred fewer bytes than `io`
+    /// requested. Returns `None` if it succeeded.
     #[must_use]
     pub fn failure(&self, io: &Io, completion: &Completion) -> Option<EngineError> {
         let path =
@@ -332,7 +337,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         }
     }
 
-    /// Returns the path of a file of the table.
+    /// Returns the path of the file with this index in the file table.
     #[must_use]
     pub fn path(&self, file: u32) -> Option<&Path> {
         self.paths.get(file as usize).map(PathBuf::as_path)

@@ -10,12 +10,12 @@ use plimsoll_sys::clock::monotonic_ns;
 
 use crate::{EngineError, defect, stop_request};
 
-/// Polling interval of the wait.
+/// Interval at which the waiting thread checks whether the work is finished.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs `work` on `what` in a thread, and waits until the work is finished or `is_expired` returns
-/// true. `is_expired` receives the elapsed time in ns. Work that was abandoned continues in its
-/// thread, but its result is lost.
+/// Runs `work` on a separate thread, and waits until the work is finished or `is_expired` returns
+/// true. `is_expired` receives the elapsed time in ns. `what` names the target of the work for
+/// messages. If the wait ends first, the work continues on its thread, but its result is lost.
 fn run_on_thread<T: Send + 'static>(
     what: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -44,8 +44,9 @@ fn run_on_thread<T: Send + 'static>(
     }
 }
 
-/// Runs `work` on `what`, without a time limit until the operator requests a stop. Abandons the
-/// work `timeout` after this request, or sooner if the stop is urgent.
+/// Runs `work` on a separate thread, without a time limit. If the operator requests a stop, the
+/// function abandons the work after `timeout`, or sooner if the stop is urgent. `what` names the
+/// target of the work for messages.
 ///
 /// # Errors
 /// [`EngineError::Abandoned`] if the work was abandoned, [`EngineError::Defect`] if it panicked.
@@ -57,8 +58,8 @@ pub fn run_until_stop<T: Send + 'static>(
     run_with_limits(what, Duration::MAX, timeout, work)
 }
 
-/// Does the same as [`run_until_stop`], but also abandons the work after `timeout` if no stop was
-/// requested.
+/// Does the same as [`run_until_stop`], but also abandons the work if it takes longer than
+/// `timeout`.
 ///
 /// # Errors
 /// [`EngineError::Abandoned`] if the work was abandoned, [`EngineError::Defect`] if it panicked.
@@ -83,8 +84,9 @@ pub fn run_with_limits<T: Send + 'static>(
     })
 }
 
-/// Runs `work` whose result is useful for a run but not necessary. Returns `None` if it does not
-/// finish within `timeout`, or within the shorter timeout after the operator's request to stop.
+/// Runs optional `work`: its result is useful for a run but not necessary. Returns `None` if the
+/// work does not finish within `timeout`. After the operator's request to stop, a shorter timeout
+/// applies.
 pub fn run_with_timeout<T: Send + 'static>(
     timeout: Duration,
     work: impl FnOnce() -> Option<T> + Send + 'static,

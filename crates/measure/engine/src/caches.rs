@@ -1,8 +1,8 @@
-//! State of the caches at the start of the load, as declared in the plan.
+//! Brings the caches into the state that the plan requests for the start of the load.
 //!
 //! `cold` drops the page cache of the target's own files and, if the process is privileged, all
 //! caches of the system. `warm-metadata` reads the metadata of the files and drops their data from
-//! the page cache. `warm` reads everything once. An array's own caches are not affected.
+//! the page cache. `warm` reads all data once. The caches inside a storage array are not affected.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -15,30 +15,30 @@ use plimsoll_sys::{extents, residency};
 use crate::open_target::HeldTarget;
 use crate::{EngineError, blocking_call};
 
-/// Maximum number of extents that are read per file to warm its metadata.
+/// Maximum number of extents whose description is read per file, to warm the file's metadata.
 const EXTENTS_MAX: usize = 1 << 20;
 
-/// Time limit for dropping caches after the operator's request to stop.
+/// After the operator's request to stop, the run abandons the dropping of caches after this time.
 const DROP_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time limit for reading the files' page cache residency.
+/// Time limit for reading how much of the files is in the page cache.
 const RESIDENCY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time limit for reading the files' extents and file systems.
+/// Time limit for reading the extents of the files and the properties of their file systems.
 const EXAMINATION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Result of dropping caches.
 pub(crate) struct CacheDropReport {
-    /// True if the system's caches were also dropped; `None` if dropping them was not requested.
+    /// True if the caches of the system were also dropped; `None` if the run did not request that.
     pub system: Option<bool>,
-    /// Result of the dropping, in words.
+    /// Sentence that describes the result.
     pub note: String,
 }
 
-/// Drops the page cache of `files`. If `metadata` is true, the function then reads the files'
-/// metadata; otherwise it also drops the system's caches.
+/// Drops the page cache of `files`. If `metadata` is true, the function then reads the metadata of
+/// the files. Otherwise, it also drops the caches of the system.
 ///
 /// # Errors
-/// A file can't be opened or synced, or the target does not respond after the operator's request to
-/// stop.
+/// Fails if a file can't be opened or synced. Also fails if the target does not respond after the
+/// operator's request to stop.
 pub(crate) fn drop_data(
     held: &HeldTarget,
     files: Vec<PathBuf>,
@@ -66,7 +66,8 @@ fn drop_data_of(
     }
     if metadata {
         for path in files {
-            // Opening the file has read its inode, even if its extents cannot be listed.
+            // The inode of the file was read when the file was opened, even if the list of its
+            // extents cannot be read.
             let _ = extents::extents(&open(held, path)?, EXTENTS_MAX);
         }
         return Ok(CacheDropReport {
@@ -96,9 +97,9 @@ fn open(held: &HeldTarget, path: &Path) -> Result<OwnedFd, EngineError> {
     Ok(opened.fd)
 }
 
-/// Returns the number of bytes of the files that are in the page cache, and the total size of the
-/// files. `None` if the kernel does not report these numbers in time, because an outstanding write
-/// locks the file.
+/// Returns two numbers: how many bytes of the files are in the page cache, and the total size of
+/// the files. Returns `None` if the kernel does not report these numbers in time, because a write
+/// in progress locks the file.
 pub(crate) fn resident_bytes(
     held: &HeldTarget,
     files: impl FnOnce(&HeldTarget) -> Vec<PathBuf> + Send + 'static,
@@ -115,8 +116,8 @@ pub(crate) fn resident_bytes(
     })
 }
 
-/// Examines the target's files for the observer. If the file system does not respond in time, the
-/// properties of the files are unknown.
+/// Reads the properties of the target's files for the observer. If the file system does not respond
+/// in time, these properties are unknown.
 pub(crate) fn examine_files(
     observer: &mut Observer,
     held: &HeldTarget,

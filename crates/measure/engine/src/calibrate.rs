@@ -1,8 +1,8 @@
-//! Limits of this host, measured without a target. If the rate of a run is near one of these
+//! Measures the limits of this host without a target. If the rate of a run is near one of these
 //! limits, the generator limited the rate, not the storage.
 //!
-//! All measurements run on one processor. A measurement consists of several short slices, and its
-//! result is the best slice, because other programs on the host can only make a slice slower.
+//! All measurements run on one CPU. A measurement consists of several short slices. The result is
+//! the rate of the fastest slice, because other programs on the host can only make a slice slower.
 
 use std::sync::atomic::AtomicBool;
 
@@ -24,93 +24,94 @@ mod score;
 
 pub use score::{Score, score};
 
-/// Version of the figures' definitions.
+/// Version number. It increases if the definition of a figure changes.
 pub const CALIBRATION_VERSION: u32 = 1;
 
 /// Duration of one slice of a measurement.
 const SLICE_NS: u64 = 150_000_000;
-/// Number of slices that are measured for each figure.
+/// Number of slices in the measurement of each figure.
 const SLICES: u32 = 4;
 
-/// Sizes of a buffer that fits in the first-level cache, and of a buffer larger than every cache.
+/// Size of a buffer that fits in the first-level cache. The next constant is the size of a buffer
+/// larger than every cache.
 const HOT_BYTES: usize = 16 << 10;
 const COLD_BYTES: usize = 64 << 20;
-/// Memory for the measurement: two large buffers, and space for all smaller data.
+/// Memory that the measurement needs: two large buffers, and space for all smaller data.
 const MEMORY_BYTES: u64 = 3 * COLD_BYTES as u64;
 
-/// Depth of the measured queues.
+/// Number of operations in flight in the measured queues.
 const DEPTH: u32 = 32;
 
-/// Clock that measures the times of the operations.
+/// Properties of the clock that measures the times of the operations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockFigures {
-    /// `cycle-counter` (anchored to `CLOCK_MONOTONIC`) or `kernel`.
+    /// `cycle-counter` (the counter is anchored to `CLOCK_MONOTONIC`) or `kernel`.
     pub source: String,
-    /// Cost of one clock reading, in picoseconds.
+    /// Time that one clock reading takes, in picoseconds.
     pub cost_ps: u64,
-    /// Smallest step between two readings.
+    /// Smallest difference between two consecutive clock readings.
     pub resolution_ns: u64,
-    /// Largest observed distance from the kernel's clock.
+    /// Largest difference between this clock and the kernel's clock that was observed.
     pub error_ns_max: u64,
 }
 
-/// Rate of a queue, with its processor time.
+/// Rate of a queue, and the processor time of each operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueFigures {
     /// Operations per second.
     pub operations_per_s: u64,
-    /// User-space processor time per operation, in picoseconds.
+    /// User-space processor time that one operation takes, in picoseconds.
     pub user_ps: u64,
-    /// Kernel processor time per operation, in picoseconds.
+    /// Kernel processor time that one operation takes, in picoseconds.
     pub system_ps: u64,
 }
 
-/// Limits of a host. See the module documentation.
+/// Performance limits of a host. See the module documentation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
     /// [`CALIBRATION_VERSION`].
     pub calibration_version: u32,
     /// Wall-clock time of the measurement, in nanoseconds since 1970.
     pub taken_at_ns: u64,
-    /// Duration of the measurement.
+    /// Duration of the measurement, in ns.
     pub took_ns: u64,
-    /// CPU of the measurement, if it was pinned.
+    /// Number of the CPU to which the measurement was pinned; `None` if it was not pinned.
     pub cpu: Option<u64>,
     pub clock: ClockFigures,
-    /// Cost of an empty system call, in picoseconds.
+    /// Time that an empty system call takes, in picoseconds.
     pub system_call_ps: u64,
-    /// Rate on the null target at depth 32, with address generation and full recording: the limit
-    /// of the driver itself.
+    /// Rate on the null target at depth 32, with address generation and full recording. This rate
+    /// is the limit of the driver itself.
     pub null: QueueFigures,
-    /// Rate on the null target at depth 1.
+    /// Rate on the null target at depth 1, in operations per second.
     pub null_depth_1: QueueFigures,
-    /// Rate of 4 KiB writes to `/dev/null` through io_uring at depth 32: the limit of driver, ring
-    /// and the minimal work of the kernel. `None` without io_uring.
+    /// Rate of 4 KiB writes to `/dev/null` through io_uring at depth 32. This rate is the limit of
+    /// the driver and the ring, with minimal work in the kernel. `None` if io_uring is unavailable.
     pub ring: Option<QueueFigures>,
-    /// Reason why io_uring is unavailable.
+    /// Reason why io_uring is unavailable; `None` if it is available.
     pub ring_missing: Option<String>,
-    /// Rate of 4 KiB writes to `/dev/null` through system calls at depth 1.
+    /// Rate of 4 KiB writes to `/dev/null` at depth 1. Each write is a separate system call.
     pub inline: QueueFigures,
-    /// Processor instructions that generate and check content.
+    /// Names of the processor instructions that are used to generate and check content.
     pub instructions: String,
-    /// Rate of memory copies inside the first-level cache.
+    /// Rate at which memory is copied inside the first-level cache.
     pub copy_hot_bytes_per_s: u64,
-    /// Rate of memory copies that miss every cache.
+    /// Rate at which memory is copied if every access misses all caches.
     pub copy_cold_bytes_per_s: u64,
-    /// Rate of generating incompressible content, 4 KiB at a time.
+    /// Rate at which incompressible content is generated, 4 KiB at a time.
     pub content_bytes_per_s: u64,
-    /// Rate of the checksum (CRC-32C), 4 KiB at a time.
+    /// Rate at which the checksum (CRC-32C) is computed, 4 KiB at a time.
     pub checksum_bytes_per_s: u64,
 }
 
-/// Measures the host's limits on `cpu`, in about seven seconds.
+/// Measures the limits of the host on the CPU `cpu`. This takes about seven seconds.
 ///
 /// # Errors
-/// The processor does not exist, or memory or `/dev/null` is unavailable.
+/// Fails if the CPU does not exist, or if memory or `/dev/null` is unavailable.
 pub fn calibrate(cpu: Option<usize>) -> Result<Calibration, EngineError> {
     memory::check_bytes("measuring this host", MEMORY_BYTES)?;
-    // The measurement runs in a separate thread, so that the caller's processor affinity does not
-    // change.
+    // The measurement runs in a separate thread. The processor affinity of the caller therefore
+    // does not change.
     std::thread::scope(|scope| match scope.spawn(|| measure(cpu)).join() {
         Ok(result) => result,
         Err(panic) => std::panic::resume_unwind(panic),
@@ -165,13 +166,14 @@ fn no_memory(source: plimsoll_sys::SysError) -> EngineError {
     EngineError::system("reserving buffers", source)
 }
 
-/// Returns the rate of `each` in bytes per second. Each call of `each` processes `bytes` bytes.
+/// Returns the rate in bytes per second at which `each` processes data. Each call of `each`
+/// processes `bytes` bytes.
 fn bytes_per_s(bytes: u64, mut each: impl FnMut()) -> u64 {
     rate_per_s(64 * bytes, || (0..64).for_each(|_| each()))
 }
 
-/// Returns the rate of `each` in its best slice, in units per second. Each call of `each` processes
-/// `units` units.
+/// Returns the rate at which `each` processes units, in units per second, from the fastest slice.
+/// Each call of `each` processes `units` units.
 fn rate_per_s(units: u64, mut each: impl FnMut()) -> u64 {
     let mut best = 1;
     for _ in 0..SLICES {
@@ -209,7 +211,7 @@ fn device(cpu: Option<usize>, prefer: Prefer, depth: u32) -> Result<QueueFigures
     })
 }
 
-/// Returns the best slice of a closed loop.
+/// Runs a closed loop for several slices and returns the rate of the fastest slice.
 fn best(
     cpu: Option<usize>,
     target: impl Fn() -> (Target, u32),

@@ -1,8 +1,8 @@
-//! Handles panics, so that a defect in Plimsoll ends a run in an orderly way.
+//! Handles panics. A defect in Plimsoll then ends a run in an orderly way.
 //!
 //! [`catch_panic`] catches a panic at the end of a thread or a run and converts it to an error.
-//! [`record_panics`] also records panics of threads that the run does not join. A run polls
-//! [`has_panicked`] together with the operator's stop request.
+//! [`record_panics`] also records the panics of threads that the run does not join. In the loop in
+//! which a run checks for the operator's stop request, it also checks [`has_panicked`].
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -17,15 +17,15 @@ use crate::EngineError;
 
 /// True if a thread of this process has panicked since [`record_panics`] was called.
 static SEEN: AtomicBool = AtomicBool::new(false);
-/// First panic since [`record_panics`] was called.
+/// Message of the first panic since [`record_panics`] was called.
 static FIRST: Mutex<Option<String>> = Mutex::new(None);
 
 thread_local! {
-    /// Latest panic of this thread, with its location.
+    /// Message of the latest panic of this thread, with the location of the panic.
     static LATEST: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Records each later panic of this process, before the previous hook reports it.
+/// Installs a panic hook that records each panic of this process and then calls the previous hook.
 pub fn record_panics() {
     let previous_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -34,7 +34,7 @@ pub fn record_panics() {
         let place = panic.location().map_or(String::new(), |at| format!(" at {at}"));
         let says = format!("thread {name} panicked{place}: {}", message(panic.payload()));
         FIRST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(says.clone());
-        // This thread-local variable may no longer exist in a thread that is ending.
+        // If the thread is ending, this thread-local variable may no longer exist.
         let _ = LATEST.try_with(|latest| latest.replace(Some(says)));
         SEEN.store(true, Ordering::Relaxed);
         previous_hook(panic);
@@ -47,7 +47,8 @@ pub fn has_panicked() -> bool {
     SEEN.load(Ordering::Relaxed)
 }
 
-/// Returns the first panic since [`record_panics`] was called: thread, location and message.
+/// Returns the first panic since [`record_panics`] was called, as a text with the thread, the
+/// location and the message.
 #[must_use]
 pub fn first_panic() -> Option<String> {
     FIRST.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -60,11 +61,11 @@ pub fn note_panic(recording: &mut Recording) {
     }
 }
 
-/// Calls a closure, and converts a panic in it to an error.
+/// Calls a closure. If the closure panics, converts the panic to an error.
 ///
 /// # Errors
-/// [`EngineError::Defect`]. The values that the closure borrowed mutably may then be in an
-/// inconsistent state: only report, remove or drop them.
+/// [`EngineError::Defect`] if the closure panicked. The values that the closure borrowed mutably
+/// may then be in an inconsistent state. The caller may only report, remove or drop them.
 pub fn catch_panic<T>(of: impl FnOnce() -> T) -> Result<T, EngineError> {
     catch_unwind(AssertUnwindSafe(of)).map_err(|panic| {
         let noted = LATEST.with(|latest| latest.take());

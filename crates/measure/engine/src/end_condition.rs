@@ -1,25 +1,26 @@
-//! Early end of a phase. The driver reports each whole interval and asks whether the phase may end.
-//! The driver only measures; the implementation of [`EndCondition`] judges whether the load is
-//! steady.
+//! Ends phases before their planned end. The driver passes each complete interval to an
+//! [`EndCondition`], which decides whether the phase may end. The driver only measures. The
+//! implementation of [`EndCondition`] judges whether the load is steady.
 
 use plimsoll_evidence::run::PhaseKind;
 
 /// Decides when a phase ends.
 pub trait EndCondition {
-    /// Begins a phase. `sizes_bytes` contains the data size of each stream or database, and
-    /// `written_bytes` the number of bytes written to it since conditioning began.
+    /// Called when a phase begins. `sizes_bytes` contains the data size of each stream or database.
+    /// `written_bytes` contains the number of bytes that were written to each of them since
+    /// conditioning began.
     fn begin(&mut self, phase: PhaseKind, sizes_bytes: &[u64], written_bytes: u64);
 
-    /// Receives each complete interval of the current phase, once and in order. Returns true if the
+    /// Called once for each complete interval of the current phase, in order. Returns true if the
     /// phase may end.
     fn add_interval(&mut self, operations: u64, written_bytes: u64) -> bool;
 
-    /// Ends the phase. Returns true if the phase reached its goal, and a sentence that explains the
-    /// result.
+    /// Called when the phase ends. Returns true if the phase reached its goal, and a sentence that
+    /// explains the result.
     fn end(&mut self) -> (bool, String);
 }
 
-/// Ends phases when their time is over.
+/// End condition that ends a phase only when its planned time is over.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedDuration;
 

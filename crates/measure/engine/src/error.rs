@@ -1,4 +1,4 @@
-//! Errors of the engine and of its targets, with operation, file and remedy.
+//! Errors of the engine and of its targets. Each error states the operation, the file and a remedy.
 
 use std::path::{Path, PathBuf};
 
@@ -11,97 +11,99 @@ use plimsoll_sys::op::PushError;
 use plimsoll_sys::ring::RingError;
 use plimsoll_workload::planned::PlannedError;
 
-/// Kind of failure; the command line maps it to an exit code and a hint.
+/// Kind of failure. The command line selects an exit code and a hint by this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The file system is full, or a quota is exhausted (`ENOSPC`, `EDQUOT`).
+    /// The file system is full, or a quota is exceeded (`ENOSPC`, `EDQUOT`).
     NoSpace,
     /// The file system is mounted read-only (`EROFS`).
     ReadOnly,
     /// The file or directory does not exist (`ENOENT`, `ENOTDIR`, `ENODEV`, `ENXIO`).
     NotFound,
-    /// The user lacks a permission (`EACCES`, `EPERM`).
+    /// The user does not have the necessary permission (`EACCES`, `EPERM`).
     Denied,
-    /// Another process uses the object exclusively, for example because a device is mounted
+    /// Something else uses the device or file exclusively. For example, the device is mounted
     /// (`EBUSY`).
     Busy,
-    /// The file to create exists already (`EEXIST`).
+    /// A file that the run must create exists already (`EEXIST`).
     Exists,
-    /// A directory of the run contains files that Plimsoll did not create (`ENOTEMPTY`).
+    /// A directory that belongs to the run contains files that Plimsoll did not create
+    /// (`ENOTEMPTY`).
     NotEmpty,
-    /// The device or the network failed (`EIO` and other errors of a transfer).
+    /// The device or the network failed (`EIO` and other errors of data transfers).
     Device,
-    /// The data read differs from the data written.
+    /// Data that was read differs from the data that was written.
     Corrupt,
     /// Direct I/O was required, but the file system does not support it.
     NoDirect,
     /// io_uring was required, but is not available.
     NoRing,
-    /// The machine lacks memory, threads or descriptors (`ENOMEM`, `EAGAIN`, `EMFILE`, `ENFILE`).
+    /// The machine does not have enough memory, threads or descriptors (`ENOMEM`, `EAGAIN`,
+    /// `EMFILE`, `ENFILE`).
     NoResources,
     /// Another run uses the target.
     InUse,
-    /// The plan's data does not fit the target.
+    /// The target has too little space for the plan's data.
     TooSmall,
     /// The plan needs more memory than is available.
     Memory,
-    /// The plan's files exceed a limit of the shell (`ulimit -f`), or a file reached the limit
-    /// during the run (`EFBIG`).
+    /// The plan's files are larger than the limit of the shell (`ulimit -f`), or a file reached
+    /// this limit during the run (`EFBIG`).
     FileLimit,
     /// A server of the target refused a request, failed or did not respond.
     Remote,
     /// The device contains data that the run would destroy.
     HasData,
-    /// The plan, a path or an existing store is not valid or not supported.
+    /// The plan, a path or an existing store is not valid, or is not supported.
     Config,
     /// The operator requested a stop.
     Stopped,
-    /// The caller violated a rule of the engine, which is a defect in Plimsoll.
+    /// The caller broke a rule of the engine. This is a defect in Plimsoll.
     Defect,
 }
 
 /// Failure of the engine or its target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// A system call failed; `path` is the file, if the call was on a file.
+    /// A system call failed. If the call was on a file, `path` is the path of this file.
     #[error("{doing}: {source}")]
     System {
-        /// Action that failed, such as `opening` or `reserving 2147483648 bytes`.
+        /// What the engine was doing, such as `opening` or `reserving 2147483648 bytes`.
         doing: String,
-        /// The call, the path and the `errno`.
+        /// System call that failed, with its path and its `errno`.
         source: SysError,
     },
-    /// A transfer failed.
+    /// A read, a write or a flush failed.
     #[error("{doing} {} at byte {offset_bytes}: {}", .path.display(), describe(*.errno))]
     Transfer {
-        /// Action: `reading`, `writing` or `flushing`.
+        /// What the engine was doing: `reading`, `writing` or `flushing`.
         doing: &'static str,
         /// Path of the file.
         path: PathBuf,
-        /// Offset in the file.
+        /// Offset of the transfer in the file.
         offset_bytes: u64,
-        /// The positive `errno`.
+        /// The `errno`, as a positive number.
         errno: i32,
     },
-    /// A transfer succeeded, but moved fewer bytes than requested.
+    /// A transfer succeeded, but it transferred fewer bytes than requested.
     #[error(
         "{doing} {} at byte {offset_bytes}: only {moved_bytes} of {size_bytes} bytes were \
          transferred",
         .path.display()
     )]
     Short {
-        /// Action: `reading` or `writing`.
+        /// What the engine was doing: `reading` or `writing`.
         doing: &'static str,
         /// Path of the file.
         path: PathBuf,
-        /// Offset in the file.
+        /// Offset of the transfer in the file.
         offset_bytes: u64,
         /// Bytes requested.
         size_bytes: u32,
         /// Bytes moved.
         moved_bytes: u32,
     },
-    /// The content of a block failed its check.
+    /// The content of a block differs from its expected content.
     #[error(
         "{} at byte {offset_bytes}: {size_bytes} bytes do not have the expected content",
         .path.display()
@@ -109,51 +111,52 @@ pub enum EngineError {
     Content {
         /// Path of the file.
         path: PathBuf,
-        /// Offset in the file.
+        /// Offset of the block in the file.
         offset_bytes: u64,
-        /// Number of bytes that were checked.
+        /// Number of bytes whose content was checked.
         size_bytes: u32,
     },
-    /// Direct I/O was required and the file system refuses it.
+    /// The plan requires direct I/O, and the file system refuses it.
     #[error("{} does not support direct I/O: {}", .path.display(), describe(*.errno))]
     NoDirect {
         /// Path of the file.
         path: PathBuf,
-        /// The `errno` of the attempt to open the file with direct I/O.
+        /// The `errno` of the attempt to open the file for direct I/O.
         errno: i32,
     },
-    /// io_uring was required and is unavailable.
+    /// The plan requires io_uring, which is unavailable.
     #[error("io_uring was required but is not available: {0}")]
     NoRing(RingError),
-    /// The engine received an invalid request.
+    /// The queue of the engine rejected an operation.
     #[error("defect: {0}")]
     Push(#[from] PushError),
-    /// A thread panicked: location and message.
+    /// A thread panicked. The text contains the location and the message of the panic.
     #[error("{0}")]
     Defect(String),
-    /// The operator requested a stop, or another thread failed.
+    /// The work was stopped, because the operator requested a stop or because another thread
+    /// failed.
     #[error("the work was stopped before it finished")]
     Stopped,
-    /// For a long time, the target has completed none of the operations in flight, or one operation
-    /// has stayed outstanding.
+    /// The target does not respond. For a long time, either no operation has completed, or one
+    /// operation has been outstanding.
     #[error(
         "no operation completed for {} s; {in_flight} operations are in flight at {what}",
         .after_ns / 1_000_000_000
     )]
     NoAnswer {
-        /// Target of the operations.
+        /// Name of the target of the operations.
         what: String,
         /// Number of operations in flight.
         in_flight: usize,
-        /// Duration of this wait.
+        /// How long the engine has waited.
         after_ns: u64,
     },
     /// Requests to the target did not return, and the run abandoned them.
     #[error("requests to {what} did not complete within {} s and were abandoned", .after_ns / 1_000_000_000)]
     Abandoned {
-        /// Target of the requests.
+        /// Name of the target of the requests.
         what: String,
-        /// Duration of the wait.
+        /// How long the engine waited.
         after_ns: u64,
     },
     /// Another run has locked the target.
@@ -162,61 +165,62 @@ pub enum EngineError {
         /// Path of the lock file.
         path: PathBuf,
     },
-    /// The plan's data does not fit the target.
+    /// The target has too little space for the plan's data.
     #[error(
         "{} has {} free, but the plan's data needs {}",
         .path.display(), SizeBytes(*.free_bytes).about(), SizeBytes(*.needed_bytes).about()
     )]
     TooSmall {
-        /// A directory of the target, on the file system that is too small.
+        /// A directory of the target. The file system that contains this directory is too small.
         path: PathBuf,
-        /// Bytes needed there.
+        /// Number of bytes that the plan needs on this file system.
         needed_bytes: u64,
         /// Bytes free.
         free_bytes: u64,
     },
-    /// The plan needs more memory than this process can use.
+    /// The plan needs more memory than this process may use.
     #[error(
         "about {} of memory are needed, most of it for {what}, but {limit} allows only {}",
         SizeBytes(*.needed_bytes).about(), SizeBytes(*.room_bytes).about()
     )]
     Memory {
-        /// Kind of data that needs the most memory.
+        /// Kind of data that needs more memory than any other kind.
         what: &'static str,
-        /// Approximate number of bytes needed.
+        /// Approximate number of bytes that the plan needs.
         needed_bytes: u64,
         /// Bytes available.
         room_bytes: u64,
-        /// Name of the limit.
+        /// Name of the limit that is exceeded.
         limit: &'static str,
     },
-    /// The plan's files exceed the maximum file size of this process.
+    /// The plan's files are larger than the maximum file size of this process.
     #[error(
         "the plan's largest file has {}, but ulimit -f allows only {}",
         SizeBytes(*.needed_bytes).about(), SizeBytes(*.limit_bytes).about()
     )]
     FileLimit {
-        /// Length of the file.
+        /// Size of the plan's largest file.
         needed_bytes: u64,
-        /// Limit for the process.
+        /// Maximum file size of this process.
         limit_bytes: u64,
     },
     /// A server of the target refused a request, failed or did not respond.
     #[error("{doing}: {says}")]
     Remote {
-        /// Action of the engine, and the object of this action.
+        /// What the engine was doing, and with which server or object.
         doing: String,
-        /// Response of the server, or the reason why there was no response.
+        /// Response of the server, or the reason why the server did not respond.
         says: String,
-        /// The `errno` that is closest to the failure of an operation; `None` during preparation.
+        /// The `errno` that describes best how an operation failed; `None` for a failure during
+        /// preparation.
         errno: Option<i32>,
     },
-    /// A device contains data, and the operator has not allowed its destruction.
+    /// The device contains data, and the operator has not allowed the run to destroy it.
     #[error("{} contains {what}, which this plan would overwrite", .path.display())]
     HasData {
         /// Path of the device.
         path: PathBuf,
-        /// Data that the device contains, in words.
+        /// Description of the data on the device.
         what: String,
     },
     /// The device or one of its partitions is mounted.
@@ -227,7 +231,7 @@ pub enum EngineError {
         /// Mount point.
         at: PathBuf,
     },
-    /// A setting is not supported.
+    /// The plan contains a setting that is not supported.
     #[error("{0}")]
     Config(String),
 }
@@ -263,13 +267,13 @@ impl From<PlannedError> for EngineError {
 }
 
 impl EngineError {
-    /// Creates the error of a system call that failed during the action `doing`.
+    /// Creates the error of a failed system call. `doing` is what the engine was doing.
     #[must_use]
     pub fn system(doing: impl Into<String>, source: SysError) -> Self {
         Self::System { doing: doing.into(), source }
     }
 
-    /// Returns the kind, for exit codes and hints.
+    /// Returns the kind of failure, which determines the exit code and the hint.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -294,7 +298,7 @@ impl EngineError {
         }
     }
 
-    /// Returns the path of the file, if the error is about a file.
+    /// Returns the path of the file, if the error concerns a file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -310,47 +314,52 @@ impl EngineError {
         }
     }
 
-    /// Returns a hint for the user.
+    /// Returns a hint that tells the user what to do.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self.kind() {
-            // The target may be a server, which does not write to this host's log.
+            // The target may be on a server. Errors of a server are not in this host's log.
             ErrorKind::Device if self.leaves_a_call() => {
                 "read the kernel's log (dmesg) or, if the target is on a server, the server's log; \
                  the target failed, not the test"
             }
             ErrorKind::Device if matches!(self, Self::Remote { .. }) => REMOTE_HINT,
-            ErrorKind::NoSpace => "free some space on the file system, or plan a smaller data set",
+            ErrorKind::NoSpace => {
+                "free some space on the file system, or use a smaller data set in the plan"
+            }
             ErrorKind::ReadOnly => "use a directory on a file system that is mounted for writing",
             ErrorKind::NotFound => "check the path, and that the file system is mounted",
             ErrorKind::Denied => "run as a user who has permission to read and write the target",
             ErrorKind::Busy => "unmount the target, or stop the process that uses it",
             ErrorKind::Exists => {
-                "use another directory: Plimsoll never overwrites files that it \
-                did not create"
+                "use another directory: Plimsoll never overwrites files that it did not create"
             }
             ErrorKind::NotEmpty => {
-                "move the files that Plimsoll did not create to another directory, and remove \
-                 this one"
+                "move the files that Plimsoll did not create to another directory, and remove this \
+                 directory"
             }
             ErrorKind::Device => "read the kernel's log (dmesg); the target failed, not the test",
             ErrorKind::Corrupt => "don't trust this storage with data; keep it for examination",
             ErrorKind::NoDirect => "choose another file system, or allow buffered I/O in the plan",
             ErrorKind::NoRing => {
-                "allow the thread engine in the plan, or set \
-                kernel.io_uring_disabled=0"
+                "allow the thread engine in the plan, or set kernel.io_uring_disabled=0"
             }
-            ErrorKind::NoResources => "raise the limits (ulimit -n, -u, -l, -v) or lower the depth",
+            ErrorKind::NoResources => {
+                "raise the limits (ulimit -n, -u, -l, -v) or use a lower queue depth"
+            }
             ErrorKind::InUse => "wait until the other run has finished, or use another directory",
-            ErrorKind::TooSmall => "plan less data, or use a larger target",
+            ErrorKind::TooSmall => "reduce the data size in the plan, or use a larger target",
             ErrorKind::Memory => {
-                "plan fewer clients, a lower queue depth or a smaller cache, or raise the limit"
+                "use fewer clients, a lower queue depth or a smaller cache in the plan, or raise \
+                 the limit"
             }
-            ErrorKind::FileLimit => "raise the file size limit (ulimit -f), or plan smaller files",
+            ErrorKind::FileLimit => {
+                "raise the file size limit (ulimit -f), or use smaller files in the plan"
+            }
             ErrorKind::Remote => REMOTE_HINT,
             ErrorKind::HasData => "choose another device, or repeat its full path in --destroy",
             ErrorKind::Config => "correct the plan or the path",
-            ErrorKind::Stopped => "run it again and let it finish",
+            ErrorKind::Stopped => "repeat the run, and do not interrupt it",
             ErrorKind::Defect => "this is a defect in Plimsoll: please report it",
         }
     }

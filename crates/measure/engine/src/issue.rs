@@ -1,5 +1,5 @@
-//! Translates the plan's I/O settings into settings of the backend, and the backend's report into
-//! evidence.
+//! Translates the I/O settings of the plan into settings of the backend. Converts the backend's
+//! report to evidence.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,14 @@ use plimsoll_sys::{clock, cpu};
 
 use crate::backend::{self, BackendKind, BackendReport, Direct, Prefer};
 
-/// Default timeout in ns for storage that does not respond. It applies if the plan sets no timeout.
+/// Time in ns after which the engine gives up on storage that does not respond. It applies if the
+/// plan sets no timeout.
 pub(crate) const OUTAGE_NS_MAX: u64 = 600_000_000_000;
 
-/// Number of clock readings that are used to measure the cost of one reading.
+/// Number of clock readings with which the time of one reading is measured.
 const CLOCK_READINGS: u32 = 10_000;
 
-/// Returns the interface that the plan prefers.
+/// Returns the form of queue that the plan prefers.
 pub(crate) fn prefer(io: IoChoice) -> Prefer {
     match io {
         IoChoice::Auto => Prefer::Auto,
@@ -33,16 +34,16 @@ pub(crate) fn direct(direct: DirectIo) -> Direct {
     }
 }
 
-/// Decides how `threads` driving threads poll on this host, from the plan's setting and the CPUs
-/// that this process may use.
+/// Decides how each of `threads` driving threads polls on this host. The decision depends on the
+/// plan's setting and on the CPUs that this process may use.
 pub(crate) fn polling(engine: &EngineChoice, threads: usize) -> Polling {
     let allowed = cpu::allowed().map_or(1.0, |cpus| cpus.len() as f64);
     let quota = plimsoll_observe::limits::read().cpus;
     backend::polling(engine.spin, threads, quota.map_or(allowed, |quota| quota.min(allowed)))
 }
 
-/// Records how a thread issued its I/O. For a file in one of `directories`, the path of that
-/// directory is recorded.
+/// Records how a thread issued its I/O. For a file in one of `directories`, the record contains the
+/// path of that directory instead of the path of the file.
 pub(crate) fn note(engine: &mut Engine, report: &BackendReport, directories: &[PathBuf]) {
     engine.kind = match report.kind {
         BackendKind::Uring => "io_uring",
@@ -73,7 +74,7 @@ pub(crate) fn note(engine: &mut Engine, report: &BackendReport, directories: &[P
     }
 }
 
-/// Records that I/O went to servers and did not use a cache of this host.
+/// Records that the I/O went to servers and bypassed the caches of this host.
 pub(crate) fn note_remote(engine: &mut Engine, directories: &[String]) {
     for directory in directories {
         if !engine.paths.iter().any(|path| path.path == *directory) {
@@ -91,7 +92,7 @@ fn directory_of(directories: &[PathBuf], path: &Path) -> String {
     directory.map_or_else(|| path.display().to_string(), |d| d.display().to_string())
 }
 
-/// Measures the resolution of the clock and the cost of reading it.
+/// Measures the resolution of the clock and the time that one reading takes.
 pub(crate) fn clock() -> ClockReport {
     let mut clock = clock::Clock::new();
     let quality = clock::measure(&mut clock, CLOCK_READINGS);
@@ -106,7 +107,7 @@ pub(crate) fn clock() -> ClockReport {
     }
 }
 
-/// Returns the endpoints whose metrics a plan collects.
+/// Returns the endpoints from which a run of this plan collects metrics.
 pub(crate) fn endpoints(
     observe: &plimsoll_plan::Observe,
 ) -> Vec<plimsoll_observe::metrics::Endpoint> {

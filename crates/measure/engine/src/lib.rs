@@ -1,21 +1,23 @@
-//! Drives a workload against a real target: queues of I/O, streams of operations, pacing,
-//! recording. The crate measures and does not interpret.
+//! Drives a workload against a real target, with queues of I/O, streams of operations, pacing and
+//! recording. The crate measures and does not interpret the results.
 //!
 //! # Where to change what
 //!
 //! - phases of a mailbox run: `mailbox/run.rs`, `load.rs`
-//! - phases of a matrix run: `matrix/run.rs`; clients of each thread: `load.rs`; phases, rows and
-//!   observation: `coordinator.rs`; location of the data: `data_set.rs`; protection of devices:
-//!   `device.rs`
+//! - phases of a matrix run: `matrix/run.rs`; clients of each thread: `load.rs`; control of the
+//!   phases, table rows and samples of the host: `coordinator.rs`; location of the data:
+//!   `data_set.rs`; protection of devices: `device.rs`
 //! - NFS and S3 queues: `nfs/queue.rs`, `s3/queue.rs`; the data on servers: `nfs/data_set.rs`,
 //!   `s3/data_set.rs`, `matrix/remote.rs`
-//! - metadata operations on local files: `matrix/tree.rs`; system calls `measure/sys/src/names.rs`
-//! - CPU placement of driving threads: `placement.rs`, from `measure/observe/src/completion.rs`
-//! - collecting thread of streams: `stream/collect.rs`; common start with other hosts:
-//!   `start_barrier.rs`
+//! - metadata operations on local files: `matrix/tree.rs`; their system calls:
+//!   `measure/sys/src/names.rs`
+//! - choice of the CPUs for driving threads: `placement.rs`, from data of
+//!   `measure/observe/src/completion.rs`
+//! - thread that collects the results of streams: `stream/collect.rs`; start at the same time as
+//!   other hosts: `start_barrier.rs`
 //! - removal of data: `work_dir`; free space: `work_dir/space.rs`
-//! - measurement error of the drivers: `simulated.rs`, `tests/drivers`, `examples/bench/reference`;
-//!   results in `docs/accuracy.md`
+//! - tests of the drivers' measurement error: `simulated.rs`, `tests/drivers`,
+//!   `examples/bench/reference`; results of these tests: `docs/accuracy.md`
 
 pub mod allow_list;
 pub mod backend;

@@ -1,18 +1,19 @@
-//! The mail store on real files: layout on disk, creation, load, close and verification.
+//! The mail store on real files: its layout on disk, and how it is created, loaded, closed and
+//! verified.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `store_directories` | directories, lock and files of a store |
+//! | `store_directories` | directories, lock and files of a mail store |
 //! | `manifest` | `store.json` |
-//! | `generation_map` | generation maps that survive a kill |
-//! | `settings` | opens the store that a manifest describes |
+//! | `generation_map` | generation maps, which survive if the process is killed |
+//! | `settings` | opens the mail store that a manifest describes |
 //! | `run` | the phases of a run, one after the other |
 //! | `load` | warm-up, measurement and close |
-//! | `caches` | state of the caches: cold, warm-metadata or warm |
+//! | `caches` | planned state of the caches: cold, warm-metadata or warm |
 //! | `check` | `plimsoll verify` |
-//! | `locator` | file and byte of a finding |
-//! | `probe` | number of bytes that can be written in a short time |
-//! | `witness` | external record of acknowledged commits |
+//! | `locator` | file and byte offset of a damaged part |
+//! | `probe` | measures how many bytes can be written in a short time |
+//! | `witness` | record of acknowledged commits outside the store |
 
 mod caches;
 mod check;

@@ -1,16 +1,17 @@
-//! Phases of a matrix run: streams of reads and writes on files, a block device or the null target.
+//! Phases of a matrix run. The run drives streams of reads and writes on files, on a block device
+//! or on the null target.
 //!
-//! - [`data_set`], [`manifest`]: the location, owner and expected contents of the data.
+//! - [`data_set`], [`manifest`]: location of the data, its owner, and its expected contents.
 //! - [`device`]: protection of block devices that contain data.
-//! - [`pass`]: creation of the data, and verification of all of it.
-//! - [`condition`]: writes before the measurement.
-//! - [`check`]: verification of the data after a run.
+//! - [`pass`]: creation of the data, and verification of the whole data.
+//! - [`condition`]: writes that condition the storage before the measurement.
+//! - [`check`]: verification of the data by a separate command after a run.
 //! - [`remote`]: data on NFS exports or in an S3 bucket.
-//! - `read_back`: verification of a sample of the writes, if the plan does not verify all data.
-//! - `tree`: paths of a share's files in directories of this host.
-//! - [`run`]: the phases, one after the other. `load` distributes clients over threads,
-//!   `coordinator` receives events from the threads, and `generator` records the generator's own
-//!   overhead.
+//! - `read_back`: verification of a sample of the written blocks, if the plan does not verify all
+//!   data.
+//! - `tree`: paths of the files in a share, for directories of this host.
+//! - [`run`]: the phases, in their order. `load` distributes clients over threads, `coordinator`
+//!   receives events from the threads, and `generator` records the generator's own overhead.
 
 pub mod check;
 pub mod condition;

@@ -1,22 +1,23 @@
-//! Before a run allocates anything, checks whether the memory of its plan and the length of its
-//! files are within the limits of this process. If a process runs out of memory, the kernel kills
-//! it without a message.
+//! Checks the memory of a plan and the length of its files against the limits of this process,
+//! before the run allocates anything. Without this check, the kernel could kill a process that runs
+//! out of memory, without a message.
 //!
-//! The estimate includes the tables whose size depends on the plan, rounded up. It omits a few
-//! mebibytes of other data. The comment of each constant explains its value.
+//! The estimate includes the tables whose size depends on the plan. It is rounded up. It does not
+//! include a few mebibytes of other data. The comment of each constant explains how its value was
+//! computed.
 
 use plimsoll_plan::{Mailbox, Matrix, ResolvedPlan, Stream, Target, TargetKind, Workload};
 use plimsoll_sys::limits::{self, Room};
 
 use crate::EngineError;
 
-/// Memory for tables: the bytes that are used at the end of a run, and the bytes that are mapped at
-/// its start.
+/// Memory that tables need: how many bytes are in use at the end of a run, and how many bytes are
+/// mapped at its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryNeed {
-    /// Bytes that are used at the end of the run.
+    /// Number of bytes that are in use at the end of the run.
     pub used_bytes: u64,
-    /// Bytes that are mapped from the start.
+    /// Number of bytes that are mapped at the start of the run.
     pub mapped_bytes: u64,
 }
 
@@ -41,28 +42,30 @@ impl MemoryNeed {
 }
 
 const PAGE_BYTES: u64 = 32 << 10;
-/// Bytes per page in the mail store's cache, in addition to the content of the page: the frame of
-/// the page and two slots of the lookup table (`plimsoll_workload::mailbox`'s cache).
+/// Number of bytes that the mail store's cache needs for each page, in addition to the content of
+/// the page. They are used for the frame of the page and for two slots of the lookup table (see the
+/// cache in `plimsoll_workload::mailbox`).
 const FRAME_BYTES: u64 = 128;
-/// Bytes per page of a database: the generation of the page (4 B, mapped from a file) and the state
-/// of its records.
+/// Number of bytes that a database needs in memory for each of its pages. They contain the
+/// generation of the page (4 B, mapped from a file) and the state of its records.
 const DATABASE_PAGE_BYTES: u64 = 8;
-/// Bytes that queue, driver and pacing need for each operation in flight, in addition to its
-/// buffer.
+/// Number of bytes that the queue, the driver and the pacing need for each operation in flight, in
+/// addition to the buffer of the operation.
 const PLACE_BYTES: u64 = 256;
-/// Bytes that each client needs in the address and name tables.
+/// Number of bytes that each client needs in the tables of addresses and names.
 const CLIENT_BYTES: u64 = 512;
-/// Bytes per client and class: five sets of three histograms, each with 33,792 counters of 2 B and
-/// a table of overflows (`plimsoll_record::histogram`). Three sets are used in turn.
+/// Number of bytes for each client and class. There are five sets of three histograms. Each
+/// histogram has 33,792 counters of 2 B and a table of overflows (`plimsoll_record::histogram`).
+/// Three of the five sets are used in turn.
 const CELL: MemoryNeed =
     MemoryNeed { used_bytes: 3 * 3 * (4 << 10), mapped_bytes: 5 * 3 * 2 * (66 << 10) };
-/// Bytes that each stamped unit of data needs for its generation and its state
-/// (`plimsoll_workload::stamp`).
+/// Number of bytes that each unit of data with a stamp needs in memory, for its generation and its
+/// state (`plimsoll_workload::stamp`).
 const UNIT_BYTES: u64 = 5;
-/// Size of the smallest unit that can have a stamp.
+/// Size in bytes of the smallest unit that can contain a stamp.
 const UNIT_SIZE_BYTES: u64 = 4 << 10;
 
-/// Fails if a plan needs more than the limits of this process permit.
+/// Fails if a plan needs more memory, or longer files, than the limits of this process permit.
 ///
 /// # Errors
 /// [`EngineError::Memory`], [`EngineError::FileLimit`].
@@ -74,7 +77,7 @@ pub fn check(plan: &ResolvedPlan, target: &Target) -> Result<(), EngineError> {
     check_limits(&needs(plan, target), limits::memory(), limits::address_space())
 }
 
-/// Returns the length of the longest file that a plan writes to a file system of this host.
+/// Returns the length of the longest file that a plan writes to a file system on this host.
 fn longest_file_bytes(plan: &ResolvedPlan, target: &Target) -> u64 {
     let local = matches!(target.kind, TargetKind::Directories { .. } | TargetKind::Path { .. });
     match &plan.workload {
@@ -89,12 +92,12 @@ fn longest_file_bytes(plan: &ResolvedPlan, target: &Target) -> u64 {
     }
 }
 
-/// Address space that threads reserve and hardly use: stacks, and 64 MiB of heap for each thread
-/// (glibc's `HEAP_MAX_SIZE`).
+/// Address space that threads reserve but hardly use: their stacks, and 64 MiB of heap for each
+/// thread (glibc's `HEAP_MAX_SIZE`).
 const THREADS_MAPPED_BYTES: u64 = 512 << 20;
 
-/// Fails if `bytes` of memory, or the address space for a few threads, are not available. A
-/// measurement of this host needs both.
+/// Fails if less than `bytes` of memory is available. Also fails if the address space is too small
+/// for a few threads. Every measurement of this host needs the memory and the threads.
 ///
 /// # Errors
 /// [`EngineError::Memory`].
@@ -123,7 +126,8 @@ fn check_limits(
     Ok(())
 }
 
-/// Returns the memory that a plan's tables need on a target, with one entry for each kind of table.
+/// Returns the memory that the tables of a plan need on a target. The list contains one entry for
+/// each kind of table.
 fn needs(plan: &ResolvedPlan, target: &Target) -> Vec<(&'static str, MemoryNeed)> {
     let modelled = matches!(target.kind, TargetKind::Model { .. });
     match &plan.workload {
@@ -134,7 +138,7 @@ fn needs(plan: &ResolvedPlan, target: &Target) -> Vec<(&'static str, MemoryNeed)
 
 fn of_mailbox(mailbox: &Mailbox, modelled: bool) -> Vec<(&'static str, MemoryNeed)> {
     let frames = mailbox.cache_bytes / PAGE_BYTES;
-    // A model does not transfer data.
+    // A model transfers no data.
     let content = if modelled { 0 } else { PAGE_BYTES };
     let pages = mailbox.database_capacity_bytes / PAGE_BYTES * u64::from(mailbox.databases);
     let logs = mailbox.log_buffer_bytes.saturating_mul(u64::from(mailbox.databases));

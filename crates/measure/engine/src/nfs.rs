@@ -1,13 +1,16 @@
-//! Target that consists of NFS exports. `plimsoll-nfs` implements the protocol in user space,
-//! without a mount or a cache of this host.
+//! Target that consists of NFS exports. `plimsoll-nfs` implements the protocol in user space, so no
+//! mount and no cache of this host is involved.
 //!
-//! - [`NfsDataSet`]: the run's own directory on each export, with its files and their content.
-//! - [`NfsQueue`]: the calls of one thread in flight, as a queue of the stream engine.
-//! - [`UnverifiedWindow`]: writes that a restarted server may have lost.
-//! - [`Calls`]: counters of calls, and of events of the servers during the run.
+//! - [`NfsDataSet`]: the directory that the run created on each export, with its files and their
+//!   content.
+//! - [`NfsQueue`]: queue for the stream engine, which contains the calls that one thread has in
+//!   flight.
+//! - [`UnverifiedWindow`]: record of the writes that a restarted server may have lost.
+//! - [`Calls`]: counters of calls, and of server restarts and outages during the run.
 //!
-//! A share is an export. One thread drives all clients of a share. The writes to a file therefore
-//! have a fixed order, and after a restart of the server they are sent again in this order.
+//! Each share is on one export. One thread drives all clients of a share. The writes to a file
+//! therefore have a fixed order, and after a restart of the server they are sent again in this
+//! order.
 
 mod calls;
 mod data_set;
@@ -24,7 +27,7 @@ pub use unverified_window::UnverifiedWindow;
 
 use crate::EngineError;
 
-/// Converts an error of the protocol's set-up to an engine error.
+/// Converts an error that the NFS client reports during set-up to an engine error.
 pub(crate) fn failed(doing: impl Into<String>, error: &dyn std::fmt::Display) -> EngineError {
     EngineError::Remote { doing: doing.into(), says: error.to_string(), errno: None }
 }

@@ -1,8 +1,8 @@
-//! The open directories or the open device of a target. They stay open while a run uses them.
+//! Open handles of a target's directories or device. They stay open while a run uses the target.
 //!
-//! - `resolve`: opens a path that the operator gave.
-//! - `handles`: the open directories and the device.
-//! - `openat`: opens files, restricted to Plimsoll's open directories.
+//! - `resolve`: opens a path that the operator stated.
+//! - `handles`: the open directories, or the open device.
+//! - `openat`: opens files, but only inside directories that Plimsoll has opened.
 
 pub(crate) mod handles;
 pub(crate) mod openat;
@@ -14,7 +14,7 @@ use plimsoll_sys::SysError;
 
 pub use self::handles::HeldTarget;
 
-/// This device is opened in place of a missing file. Nothing is read from it.
+/// If a file is missing, this device is opened in its place. Nothing is read from it.
 pub(crate) const DEV_NULL: &str = "/dev/null";
 
 pub(crate) fn sys_error(call: &'static str, path: &Path, error: &std::io::Error) -> SysError {

@@ -1,35 +1,36 @@
 //! Places the threads of a load on CPUs.
 //!
 //! A disk reports a completion by an interrupt. If the interrupt arrives on the CPU on which the
-//! thread waits, the thread continues immediately. Otherwise another CPU must wake up first, which
-//! in virtual machines often costs more than an I/O. The engine therefore pins threads to the CPUs
-//! of the disk's interrupts, if there is such a CPU for each thread. Otherwise the scheduler places
-//! them; it moves a thread towards the source of its wake-ups.
+//! thread waits, the thread continues immediately. Otherwise another CPU must wake up first. In
+//! virtual machines, such a wake-up often takes longer than an I/O. The engine therefore pins each
+//! thread to a CPU that receives interrupts of the disk, if there are enough such CPUs. Otherwise
+//! the scheduler chooses their CPUs. It moves a thread towards the CPU from which it is woken.
 //!
-//! These rates were measured on a virtual disk with one queue, with 4 KiB operations. Each rate is
-//! given as a multiple of the rate of fio 3.33. The scheduler placed fio's threads, and the runs of
-//! fio and Plimsoll alternated:
+//! The following rates were measured with 4 KiB operations on a virtual disk that has one queue.
+//! Each rate is a multiple of the rate that fio 3.33 reached. The scheduler placed the threads of
+//! fio. Runs of fio and of Plimsoll alternated:
 //!
-//! - One thread at depth 1: 1.11 if pinned to the CPU of the interrupt, 0.90 if pinned to the other
-//!   CPU, 0.99 if not pinned.
-//! - One thread at depth 4: 1.05 to 1.18 if pinned to the CPU of the interrupt, 0.98 if pinned to
-//!   the other CPU, 1.02 if not pinned.
-//! - Two threads at depth 1, each pinned to its own CPU: 1.02 to 1.16. Without pinning: 1.04 to
-//!   1.07.
-//! - Both threads pinned to the CPU of the interrupt: 1.13 to 1.35. They then share this CPU, but a
-//!   load that generates and checks content needs both CPUs.
+//! - One thread at depth 1. The rate was 1.11 if the thread was pinned to the CPU of the interrupt,
+//!   0.90 if it was pinned to the other CPU, and 0.99 if it was not pinned.
+//! - One thread at depth 4. The rate was 1.05 to 1.18 if the thread was pinned to the CPU of the
+//!   interrupt, 0.98 if it was pinned to the other CPU, and 1.02 if it was not pinned.
+//! - Two threads at depth 1. The rate was 1.02 to 1.16 if each thread was pinned to a different
+//!   CPU, and 1.04 to 1.07 if the threads were not pinned.
+//! - Two threads at depth 1, which were both pinned to the CPU of the interrupt. The rate was 1.13
+//!   to 1.35. However, the threads then share this CPU, and a load that generates and checks
+//!   content needs both CPUs.
 
 use std::path::{Path, PathBuf};
 
 use plimsoll_observe::completion::{self, Completion, Line};
 use plimsoll_observe::stack;
 
-/// Placement of a thread, and the reason for it.
+/// CPU on which a thread runs, and the reason for this choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// CPU that the thread is pinned to; `None` if the scheduler places it.
+    /// CPU to which the thread is pinned; `None` if the scheduler chooses the CPU.
     pub cpu: Option<usize>,
-    /// Reason for the placement.
+    /// Reason for this choice, in words.
     pub why: String,
 }
 
@@ -40,11 +41,12 @@ impl Placement {
         Self { cpu: Some(cpu), why: why.into() }
     }
 
-    /// Returns the placement of a thread whose operations are executed by `workers` other threads.
+    /// Returns the placement of a thread if `workers` other threads execute its operations.
     #[must_use]
     pub fn with_workers(workers: u32) -> Self {
         Self::unpinned(format!(
-            "{workers} worker threads execute the operations: the scheduler places all threads"
+            "{workers} worker threads execute the operations, so the scheduler chooses the CPU of \
+             each thread"
         ))
     }
 
@@ -53,23 +55,22 @@ impl Placement {
     }
 }
 
-/// Source of the wake-ups of a load's threads.
+/// Where the wake-ups of a load's threads come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WakeSource {
-    /// No wake-ups: operations complete in the thread that submits them.
+    /// The threads are never woken, because each operation completes in the thread that submits it.
     Nothing,
-    /// Replies that arrive over the network.
+    /// Replies that arrive over the network wake the threads.
     Network,
-    /// Other threads execute the I/O: threads of this process, of the kernel or of another process.
-    /// The value is their name.
+    /// Other threads execute the I/O and wake the driving threads. They belong to this process, to
+    /// the kernel or to another process. The value is the name of these threads.
     Threads(String),
-    /// Disks of this host.
+    /// The disks of this host wake the threads with interrupts.
     Disks(Vec<Completion>),
-    /// Unknown source.
     Unknown,
 }
 
-/// Returns the source of wake-ups for a load on these paths.
+/// Determines where the wake-ups come from for a load on these paths.
 #[must_use]
 pub fn wake_source(paths: &[PathBuf]) -> WakeSource {
     let mut disks: Vec<Completion> = Vec::new();
@@ -93,7 +94,7 @@ fn wake_source_of(path: &Path) -> WakeSource {
     if !stack.fuse_connections.is_empty() {
         return WakeSource::Threads("the process that serves a FUSE file system".to_owned());
     }
-    // Devices whose I/O is executed by threads of the kernel.
+    // Threads of the kernel execute the I/O of these devices.
     let carried = |name: &str| ["loop", "nbd", "zram"].iter().any(|kind| name.starts_with(kind));
     if let Some(layer) = stack.layers.iter().find(|layer| carried(&layer.device.name)) {
         return WakeSource::Threads(format!("the kernel threads of {}", layer.device.name));
@@ -104,7 +105,7 @@ fn wake_source_of(path: &Path) -> WakeSource {
     disks.filter(|disks| !disks.is_empty()).map_or(WakeSource::Unknown, WakeSource::Disks)
 }
 
-/// Places `threads` threads on the CPUs in `allowed`.
+/// Chooses the placement of `threads` threads. Only the CPUs in `allowed` may be used.
 #[must_use]
 pub fn place_threads(
     wake_source: &WakeSource,
@@ -114,7 +115,8 @@ pub fn place_threads(
     let all = |why: String| vec![Placement::unpinned(why); threads];
     if threads > allowed.len() {
         return all(format!(
-            "there are {threads} threads but only {} CPUs: the scheduler places the threads",
+            "there are {threads} threads but only {} CPUs, so the scheduler chooses the CPU of each \
+             thread",
             allowed.len()
         ));
     }
@@ -127,14 +129,20 @@ pub fn place_threads(
             "each operation completes in the thread that submits it: each thread is pinned to a CPU",
         ),
         WakeSource::Network => {
-            all("replies come over the network: the scheduler places the thread".to_owned())
+            let says = "replies arrive over the network, so the scheduler chooses the CPU of each \
+                        thread";
+            all(says.to_owned())
         }
         WakeSource::Threads(whose) => {
-            all(format!("the thread waits for {whose}: the scheduler places all of these threads"))
+            let says = format!(
+                "the thread waits for {whose}, so the scheduler chooses the CPUs of all these \
+                 threads"
+            );
+            all(says)
         }
         WakeSource::Unknown => {
-            let says = "the CPU that handles completions of the target is unknown: the scheduler \
-                        places the thread";
+            let says = "it is unknown which CPU handles the I/O completions of the target, so the \
+                        scheduler chooses the CPU of each thread";
             all(says.to_owned())
         }
         WakeSource::Disks(disks) => {
@@ -149,8 +157,8 @@ pub fn place_threads(
     }
 }
 
-/// Places threads on the CPUs that receive the disks' interrupts, if there is such a CPU for each
-/// thread.
+/// Places the threads on the CPUs that receive interrupts of the disks. If there are fewer such
+/// CPUs than threads, the scheduler chooses the CPUs of the threads.
 fn by_interrupts(
     disks: &[Completion],
     names: &str,
@@ -163,44 +171,46 @@ fn by_interrupts(
     let cpus = each.next().unwrap_or_default();
     if cpus.is_empty() {
         return free(format!(
-            "the CPU that handles completions of {names} is unknown: the scheduler places the \
-             thread"
+            "it is unknown which CPU handles the I/O completions of {names}, so the scheduler \
+             chooses the CPU of each thread"
         ));
     }
     let list: Vec<String> = cpus.iter().map(usize::to_string).collect();
     let list = list.join(", ");
     if each.any(|other| other != cpus) {
         return free(format!(
-            "completions of {names} arrive on different CPUs: the scheduler places the thread"
+            "the I/O completions of {names} arrive on different CPUs, so the scheduler chooses the \
+             CPU of each thread"
         ));
     }
     if !cpus.iter().all(|cpu| allowed.contains(cpu)) {
         return free(format!(
-            "completions of {names} arrive on CPU {list}, where this process may not run: the \
-             scheduler places the thread"
+            "the I/O completions of {names} arrive on CPU {list}, but this process is not allowed \
+             to run there, so the scheduler chooses the CPU of each thread"
         ));
     }
     if threads > cpus.len() {
         return free(format!(
-            "there are {threads} threads, but completions of {names} arrive only on CPU {list}: \
-             the scheduler places the threads"
+            "there are {threads} threads, but the I/O completions of {names} arrive only on CPU \
+             {list}, so the scheduler chooses the CPU of each thread"
         ));
     }
     on(&cpus, &format!("interrupts of {names} arrive on CPU {list}"))
 }
 
-/// Returns true if each allowed CPU has its own hardware queue. An operation then completes on the
-/// CPU that submitted it.
+/// Returns true if each allowed CPU has its own hardware queue of the disk. Each operation then
+/// completes on the CPU that submitted it.
 fn has_queue_for_each(disk: &Completion, allowed: &[usize]) -> bool {
     let alone = |cpu: &usize| disk.queues.iter().any(|queue| queue[..] == [*cpu as u32]);
     allowed.iter().all(alone)
 }
 
-/// Returns the CPUs that receive a disk's interrupts.
+/// Returns the CPUs that receive interrupts of a disk.
 fn interrupted(disk: &Completion) -> Vec<usize> {
     let count = |line: &Line| line.taken.values().sum::<u64>();
     let most = disk.lines.iter().map(count).max().unwrap_or(0);
-    // Interrupts for configuration changes and administration are rare, so their lines are ignored.
+    // Some interrupt lines are only used for configuration changes and administration. They have
+    // few interrupts, so this function ignores them.
     let used = |line: &&Line| match most {
         0 => !line.name.ends_with("config"),
         most => count(line) >= most / 100 && count(line) > 0,
@@ -214,7 +224,7 @@ fn interrupted(disk: &Completion) -> Vec<usize> {
     cpus
 }
 
-/// Sorts the CPUs, so that CPUs near the disks' controllers come first.
+/// Sorts the CPUs. CPUs that are near the controllers of the disks come first.
 fn nearest_first(disks: &[Completion], allowed: &[usize]) -> Vec<usize> {
     let near =
         |cpu: &usize| disks.iter().all(|disk| disk.local_cpus.iter().any(|c| *c as usize == *cpu));
@@ -254,11 +264,11 @@ mod tests {
         assert_eq!(cpus(&disk, 1, &[0, 1]), [Some(1)]);
         let why = &place_threads(&disk, 1, &[0, 1])[0].why;
         assert_eq!(why, "interrupts of vda arrive on CPU 1");
-        // There are more threads than CPUs that receive interrupts, or a CPU is not in the allowed
-        // set.
+        // The threads are not pinned if there are more threads than CPUs that receive interrupts,
+        // or if a CPU that receives interrupts is not allowed.
         assert_eq!(cpus(&disk, 2, &[0, 1]), [None, None]);
         assert_eq!(cpus(&disk, 1, &[0, 2]), [None]);
-        // The interrupts of the two disks arrive on different CPUs.
+        // The threads are not pinned if the interrupts of two disks arrive on different CPUs.
         let two = vec![virtual_disk("vda", 1), virtual_disk("vdb", 2)];
         assert_eq!(cpus(&WakeSource::Disks(two), 1, &[0, 1, 2]), [None]);
         let alike = vec![virtual_disk("vda", 1), virtual_disk("vdb", 1)];
@@ -276,7 +286,8 @@ mod tests {
         let disks = WakeSource::Disks(vec![disk.clone()]);
         assert_eq!(cpus(&disks, 3, &[0, 1, 2, 3]), [Some(2), Some(3), Some(0)]);
         assert_eq!(cpus(&disks, 5, &[0, 1, 2, 3]), [None; 5]);
-        // There are four queues for eight CPUs, so only the interrupts determine the placement.
+        // Here, eight CPUs share four queues. The placement therefore only depends on the
+        // interrupts.
         let fewer = Completion {
             queues: (0..4).map(|cpu| vec![cpu, cpu + 4]).collect(),
             lines: (0..4).map(|cpu| line("nvme0q", &[cpu + 4], 900)).collect(),

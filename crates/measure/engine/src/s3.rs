@@ -1,23 +1,24 @@
-//! S3 bucket as a target (`plimsoll-s3`): the streams' files are divided into objects.
+//! An S3 bucket as a target (`plimsoll-s3`). The files of the streams are divided into objects.
 //!
-//! S3 cannot write part of an object. A file of the plan therefore consists of objects, which have
-//! the size of the largest transfer. A write replaces one whole object (PUT, in parts if it is
-//! large). A read requests one object (GET), or a range of an object if the read is smaller.
+//! S3 cannot write a part of an object. A file of the plan therefore consists of several objects.
+//! The size of an object is the size of the largest transfer. A write replaces one whole object
+//! (PUT, in parts if the object is large). A read requests one object (GET). If the read is smaller
+//! than the object, it requests a range of the object.
 //!
 //! | operation | request |
 //! |---|---|
-//! | read | GET, with a range if the transfer is smaller than the object |
+//! | read | GET of the object, or of a range if the transfer is smaller than the object |
 //! | write | PUT |
 //! | getattr, lookup, access | HEAD of the first object of a data file |
-//! | readdir | LIST of the share's small objects, up to 1,000 |
+//! | readdir | LIST of the small objects in the share, up to 1,000 names |
 //! | create, remove | PUT of an empty object, DELETE |
 //!
-//! The time to the first byte of a read is recorded in a separate class. It ends with the first
-//! byte of the object, not of the response's head. If an operation is retried, its time to the
-//! first byte and its latency count from the first attempt.
+//! The time to the first byte of a read is recorded in a separate class. It ends when the first
+//! byte of the object arrives. The head of the response does not count. If an operation is retried,
+//! its time to the first byte and its latency both start with the first attempt.
 //!
-//! The target rejects operations that S3 does not have: rename, setattr, and syncs that are
-//! separate from the write.
+//! Some operations do not exist in S3: rename, setattr, and syncs that are separate from the write.
+//! The target rejects them.
 
 mod data_set;
 mod queue;
@@ -26,26 +27,27 @@ pub(crate) use data_set::call_each;
 pub use data_set::{S3DataSet, S3DataSetRequest};
 pub use queue::{Calls, S3Queue, S3Target};
 
-/// Returns the object size of the plan's stream. Fails if the plan has several streams.
+/// Returns the object size for the plan's only stream. Fails if the plan has several streams.
 ///
 /// # Errors
-/// A sentence that explains the unsupported operation, size or number of streams.
+/// The error is a sentence that explains which operation, size or number of streams is not
+/// supported.
 pub fn check_streams(configs: &[plimsoll_workload::matrix::StreamConfig]) -> Result<u32, String> {
     match configs {
         [config] => object_bytes(config),
         _ => {
             Err("a load on S3 can have only one stream, because all objects have the size of the \
-             stream's writes"
+                 stream's writes"
                 .to_owned())
         }
     }
 }
 
-/// Returns the object size of a stream. The size of its reads must divide the object size, and its
-/// writes must replace whole objects.
+/// Returns the object size for a stream. The size of the stream's reads must divide the object
+/// size, and its writes must replace whole objects.
 ///
 /// # Errors
-/// A sentence that explains the unsupported operation or size.
+/// The error is a sentence that explains which operation or size is not supported.
 pub fn object_bytes(config: &plimsoll_workload::matrix::StreamConfig) -> Result<u32, String> {
     let (name, mix) = (&config.name, &config.metadata_mix);
     let sizes = config.all_sizes_bytes();
@@ -85,10 +87,6 @@ pub fn object_bytes(config: &plimsoll_workload::matrix::StreamConfig) -> Result<
              \"none\""
         ));
     }
-    u32::try_from(object).map_err(|_| {
-        format!(
-            "stream {name}: objects of {object} bytes are too \
-        large"
-        )
-    })
+    u32::try_from(object)
+        .map_err(|_| format!("stream {name}: objects of {object} bytes are too large"))
 }

@@ -1,4 +1,5 @@
-//! Simulated targets with known behaviour in virtual time, for tests of the drivers.
+//! Simulated targets, which run in virtual time and whose behaviour is known. The tests of the
+//! drivers use them.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -27,7 +28,7 @@ pub(crate) use reads::Reads;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-/// Virtual clock, shared by driver and queue.
+/// Clock for virtual time. The driver and the queue share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VirtualClock(Rc<RefCell<u64>>);
 
@@ -56,23 +57,23 @@ impl Timer for VirtualClock {
     }
 }
 
-/// Costs of the driving thread, in virtual time.
+/// How much virtual time the actions of the driving thread take.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Costs {
-    /// Cost of preparing or processing one operation.
+    /// Time that the thread takes to prepare or process one operation.
     pub(crate) step_ns: u64,
-    /// Cost of each call.
+    /// Time that each system call takes, in addition to its operations.
     pub(crate) call_ns: u64,
-    /// Cost of the kernel for each operation in a call.
+    /// Time that the kernel takes for each operation of a call.
     pub(crate) work_ns: u64,
-    /// Delay of the thread after a wait.
+    /// Time from the end of a wait until the thread runs again.
     pub(crate) wake_ns: u64,
 }
 
-/// Service times of a device.
+/// Model of a device, which determines the service time of each operation.
 pub(crate) trait Device {
-    /// Returns the time at which the completion becomes visible, for an operation that arrives at
-    /// `now_ns`.
+    /// Returns the time at which the completion of an operation becomes visible. The operation
+    /// arrives at `now_ns`.
     fn done_ns(&mut self, now_ns: u64) -> u64;
 }
 
@@ -83,13 +84,14 @@ pub(crate) struct SimulatedQueue<D> {
     pub(crate) costs: Costs,
     tick_ns: u64,
     queued: Vec<(u64, u32)>,
-    /// For each operation: completion time, number of earlier operations, user data and size.
+    /// For each operation: its completion time, the number of operations submitted before it, its
+    /// user data and its size.
     in_flight: BinaryHeap<Reverse<(u64, u64, u64, u32)>>,
     handed_over: u64,
-    /// True if a wait ended by its timeout. As in a ring, the timer counts as a completion without
-    /// an operation.
+    /// True if a wait ended because its timeout expired. As in a ring, the timer then counts as a
+    /// completion that belongs to no operation.
     ticked: bool,
-    /// Called whenever the driver reaps completions.
+    /// Function that is called each time the driver reaps completions.
     pub(crate) on_reap: Option<Box<dyn FnMut()>>,
 }
 
@@ -144,7 +146,7 @@ impl<D: Device> Queue for SimulatedQueue<D> {
                 self.clock.advance_to((*first).min(deadline));
                 self.advance(self.costs.wake_ns);
             }
-            // Like in the ring, only the timeout ends this wait.
+            // As in a ring, only the timeout can end this wait.
             None if min > 0 && timeout_ns.is_some() => self.clock.advance_to(deadline),
             _ => {}
         }

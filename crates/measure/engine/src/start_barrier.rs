@@ -1,5 +1,5 @@
-//! Waits for permission before a phase begins ([`Watcher::begins_at`]), so that the hosts of a
-//! fleet start together.
+//! Waits until a phase has permission to begin ([`Watcher::begins_at`]). In this way, all hosts of
+//! a fleet start together.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -10,13 +10,13 @@ use plimsoll_record::progress::Watcher;
 use plimsoll_record::recording::Recording;
 use plimsoll_sys::clock::monotonic_ns;
 
-/// Interval between requests for permission.
+/// Interval at which a waiting phase asks for permission.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Returns the start of a phase that is ready at `ready_ns`. The start is never earlier than
-/// `ready_ns`. If the operator requests the end of the run, the phase starts now. With a start at
-/// `ready_ns`, which may be ten seconds ago, all operations of these ten seconds would be due
-/// immediately.
+/// Waits until a phase has permission to begin, and returns its start time. The start is never
+/// earlier than `ready_ns`, the time at which the phase was ready. If the operator requests the end
+/// of the run, the phase starts at the current time. It must not start at `ready_ns`: if that was
+/// ten seconds ago, all operations of these ten seconds would be due immediately.
 fn begins_at(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
@@ -36,8 +36,8 @@ fn begins_at(
     }
 }
 
-/// Postpones the start of a phase until it has permission to begin. Returns true if it waited. The
-/// wait is not part of the phase.
+/// Waits until a phase has permission to begin, and postpones its start until then. Returns true if
+/// the start was postponed. The wait is not part of the phase.
 pub(crate) fn delay_start(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
@@ -54,8 +54,8 @@ pub(crate) fn delay_start(
     is_late
 }
 
-/// Waits until a phase has permission to begin, and returns the start of the phase. The phase
-/// starts as soon as the thread drives it.
+/// Waits until a phase has permission to begin, and returns its start time. The phase starts as
+/// soon as the thread drives it.
 pub(crate) fn wait_for_start(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
@@ -77,13 +77,14 @@ mod tests {
 
     use super::*;
 
-    /// Watcher that gives permission, or requests the end of the run.
+    /// Watcher that permits the next phase to begin at a given time. If no time is given, it
+    /// requests the end of the run.
     struct StubWatcher<'a>(Option<u64>, &'a AtomicBool);
 
     impl Watcher for StubWatcher<'_> {
         fn begins_at(&mut self, _: PhaseKind, _: u64, ready_ns: u64) -> Option<u64> {
             self.1.store(self.0.is_none(), Ordering::Relaxed);
-            // After a request to end the run, every phase may begin.
+            // If the watcher has requested the end of the run, every phase may begin.
             Some(self.0.unwrap_or(ready_ns))
         }
         fn begin(&mut self, _: PhaseKind) {}

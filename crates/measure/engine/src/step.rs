@@ -1,8 +1,9 @@
-//! Drives a stateful workload (`plimsoll_workload::step`) against files.
+//! Drives a stateful workload (`plimsoll_workload::step`), whose I/O goes to files.
 //!
-//! Each thread owns one part of the workload with its files, buffers and queue. The threads share
-//! only a few atomic variables, which contain the current phase ([`Control`]). Each thread records
-//! separately, and sends a snapshot ([`plimsoll_record::snapshot`]) once per interval.
+//! Each thread owns one part of the workload, with the files, buffers and queue of this part. The
+//! threads share only a few atomic variables, which contain the current phase ([`Control`]). Each
+//! thread records its own operations, and sends a snapshot ([`plimsoll_record::snapshot`]) once in
+//! each interval.
 
 mod control;
 mod driver;

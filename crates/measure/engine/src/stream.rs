@@ -1,12 +1,13 @@
-//! Runs streams of operations against a target, as closed or open loops, and records every
-//! operation.
+//! Runs streams of operations against a target and records every operation. A stream is a closed
+//! loop or an open loop.
 //!
-//! - [`source`]: sources of operations; [`matrix`]: the streams of a plan as a source.
-//! - [`pacing`]: start times of operations.
-//! - [`drive`]: the loop of a thread that drives operations.
-//! - [`outbox`], `collect`: pass records ([`plimsoll_record::snapshot`]) from the threads to the
-//!   writer. Neither side waits for the other.
-//! - [`run`]: the threads, their common schedule and their common writer.
+//! - [`source`]: sources that choose the operations; [`matrix`]: the source for the streams of a
+//!   plan.
+//! - [`pacing`]: determines when each operation starts.
+//! - [`drive`]: the loop of one thread, which drives operations.
+//! - [`outbox`], `collect`: pass records ([`plimsoll_record::snapshot`]) from the driving threads
+//!   to the writer's thread. Neither thread waits for the other.
+//! - [`run`]: the threads of a run, with a common schedule and a common writer.
 
 mod collect;
 pub mod drive;

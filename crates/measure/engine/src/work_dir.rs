@@ -1,18 +1,19 @@
-//! Plimsoll's own directories inside the plan's directories: their locks, names, creation and
-//! removal.
+//! Directories that Plimsoll creates for a run inside the directories of the plan: their locks and
+//! names, and how they are created and removed.
 //!
 //! In each directory of the plan, a run creates its own directory, `plimsoll-NAME`. A manifest in
-//! this directory describes its contents. If a directory has that name but no manifest, it does not
-//! belong to Plimsoll, and Plimsoll never changes it.
+//! the run's directory describes its contents. If a directory has such a name but contains no
+//! manifest, it does not belong to Plimsoll, and Plimsoll never changes it.
 //!
-//! - `lock`: the lock that prevents two runs on one target.
-//! - `contents`: names that belong to a run's data.
+//! - `lock`: the lock that prevents two runs from using one target at the same time.
+//! - `contents`: the names of files and directories that belong to the data of a run.
 //! - `find_manifest`: finds the manifest at a path, and the current location of the data that it
 //!   describes.
-//! - `removal`: removal of Plimsoll's own data, and completion of interrupted removals.
-//! - `maps`: expected contents of the data, in the state directory.
-//! - `space`: space that a plan requires, and free space.
-//! - `clean`: removal of the data of killed runs.
+//! - `removal`: the removal of data that Plimsoll created, and the completion of interrupted
+//!   removals.
+//! - `maps`: the expected contents of the data, which are stored in the state directory.
+//! - `space`: the space that a plan requires, and the space that is free.
+//! - `clean`: the removal of data that killed runs left.
 
 pub(crate) mod clean;
 pub(crate) mod contents;
@@ -45,14 +46,14 @@ use crate::open_target::openat::new_file;
 pub(crate) use crate::open_target::{DEV_NULL, sys_error};
 use crate::{EngineError, blocking_call};
 
-/// Returns the name of a run's own directory.
+/// Returns the name of the directory that a run creates for itself.
 pub(crate) fn own_name(plan: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     format!("plimsoll-{}", plan.chars().map(safe).collect::<String>())
 }
 
-/// Converts a failed call on a path of a target to an engine error. An error without an `errno`
-/// already describes its cause.
+/// Converts a failed call on a target's path to an engine error. If the failed call has no `errno`,
+/// its error already states the cause.
 pub(crate) fn failed(
     doing: &str,
     call: &'static str,
@@ -65,12 +66,13 @@ pub(crate) fn failed(
     }
 }
 
-/// Creates and opens a run's own directory in each target directory. Also returns the identities of
-/// earlier data that was removed. Several paths may refer to the same target directory.
+/// Creates and opens the run's own directory in each target directory. Also returns the identities
+/// of the data of earlier runs that was removed. Several paths may refer to the same target
+/// directory.
 ///
 /// # Errors
-/// Fails if the name of the run's own directory belongs to another file or directory. Directories
-/// that were already created are removed again.
+/// Fails if a file or directory that does not belong to Plimsoll has the name of the run's own
+/// directory. In this case, the directories that were already created are removed again.
 pub(crate) fn create_own_directories(
     targets: &[TargetDirectory],
     name: &str,
@@ -90,8 +92,8 @@ pub(crate) fn create_own_directories(
             Ok(own) => made.push(own),
             Err(error) => {
                 for own in &made {
-                    // The directories are empty. An error of this removal is ignored, so that the
-                    // caller gets the first error.
+                    // The directories are still empty. An error of this removal is ignored: the
+                    // caller must receive the first error.
                     let _ = unlinkat(&own.parent.fd, own.name(), AtFlags::REMOVEDIR);
                 }
                 return Err(error);
@@ -101,7 +103,7 @@ pub(crate) fn create_own_directories(
     Ok((made, replaced))
 }
 
-/// Opens a run's own directory again, through another path of its target directory.
+/// Opens the run's own directory again, through another path of its target directory.
 fn reopen(own: &OwnDirectory, target: &TargetDirectory) -> Result<OwnDirectory, EngineError> {
     let path = target.path.join(own.name());
     let fd = own.fd.try_clone();
@@ -109,17 +111,17 @@ fn reopen(own: &OwnDirectory, target: &TargetDirectory) -> Result<OwnDirectory, 
     Ok(OwnDirectory { path, parent: target.clone(), fd })
 }
 
-/// Manifest of a mail store or of a data set.
+/// Manifest that describes a mail store or a data set.
 pub(crate) trait DataManifest: Serialize + DeserializeOwned {
-    /// Name of the manifest's file.
+    /// Name of the manifest file.
     const FILE: &'static str;
-    /// Human-readable name of the described data.
+    /// Name of the kind of data, for messages.
     const WHAT: &'static str;
-    /// Newest version that this build can read.
+    /// Newest version of the manifest that this build can read.
     const VERSION: u32;
 
     fn version(&self) -> u32;
-    /// Returns the identity of the described data.
+    /// Returns the identity of the data that the manifest describes.
     fn id(&self) -> u64;
     fn plan(&self) -> &str;
     /// Returns the names of files and directories that belong to the data.
@@ -127,16 +129,17 @@ pub(crate) trait DataManifest: Serialize + DeserializeOwned {
     /// Validates the numbers and paths in the manifest.
     ///
     /// # Errors
-    /// Fails on a value that no run of Plimsoll writes.
+    /// Fails if a value cannot come from a run of Plimsoll.
     fn check(&self) -> Result<(), String>;
 }
 
-/// Time limits for writing a manifest, before and after the operator's request to stop. The flush
-/// of the manifest may also write cached data of the load.
+/// Time limit for writing a manifest. It is long, because the flush of the manifest may also write
+/// cached data of the load. The next constant is the time limit after the operator's request to
+/// stop.
 const MANIFEST_TIMEOUT: Duration = Duration::from_secs(600);
 const MANIFEST_TIMEOUT_AFTER_STOP: Duration = Duration::from_secs(20);
 
-/// Writes the manifest to each directory of a target; each write is atomic.
+/// Writes the manifest to each directory of a target. Each write is atomic.
 ///
 /// # Errors
 /// Fails if a directory cannot be written, or if its file system does not respond within ten
@@ -166,7 +169,7 @@ pub(crate) fn write_manifest<M: DataManifest>(
     .flatten()
 }
 
-/// Replaces the text of a file in a run's own directory.
+/// Replaces the text of a file in the run's own directory.
 fn write_atomically(own: &OwnDirectory, name: &str, text: &str) -> std::io::Result<()> {
     let temporary = format!(".{name}.new");
     match unlinkat(&own.fd, &temporary, AtFlags::empty()) {
@@ -179,7 +182,7 @@ fn write_atomically(own: &OwnDirectory, name: &str, text: &str) -> std::io::Resu
     Ok(renameat(&own.fd, &temporary, &own.fd, name)?)
 }
 
-/// Opens the directories of a plan. Each directory must exist and be in an allowed directory.
+/// Opens the directories of a plan. Each directory must exist, and the allow-list must permit it.
 ///
 /// # Errors
 /// Fails if a directory is missing, is not a directory, or is not allowed.
@@ -193,7 +196,7 @@ pub(crate) fn named_directories<'a>(
     names
         .map(|named| {
             let path = Path::new(named);
-            // `stat` triggers automounts.
+            // `stat` causes automounts to be mounted.
             let metadata =
                 fs::metadata(path).map_err(|error| lookup_error("stat", path, &error))?;
             let no_directory = || {
@@ -207,7 +210,7 @@ pub(crate) fn named_directories<'a>(
                 Some(libc::ENOTDIR) => no_directory(),
                 _ => lookup_error("open", path, &error),
             })?;
-            // The check uses the open directory, which can no longer be replaced.
+            // The check uses the open directory. After it was opened, nobody can replace it.
             allowed.map_or(Ok(()), |allowed| allowed.check_directory(named, &open.path))?;
             Ok(open)
         })

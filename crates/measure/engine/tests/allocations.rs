@@ -1,4 +1,4 @@
-//! Checks with a counting allocator that the data path allocates nothing per operation, for every
+//! Counts allocations and checks that no operation on the data path allocates memory, for every
 //! kind of queue.
 #![allow(clippy::unwrap_used)]
 
@@ -15,9 +15,9 @@ use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
 #[global_allocator]
 static COUNTING: CountingAllocator = CountingAllocator;
 
-/// Operations before counting starts, so that the loop has executed each of its paths.
+/// Number of operations before counting starts. By then, the loop has executed each of its paths.
 const SETTLED: u64 = 2_000;
-/// Operations during which the test counts.
+/// Number of operations for which allocations are counted.
 const COUNTED: u64 = 20_000;
 
 /// Source of alternating reads and writes that records the thread's allocations.
@@ -70,7 +70,7 @@ fn allocations_of(target: Target, pace: Pace, cap: Option<CapTurns>) -> u64 {
         operations_max: u64::MAX,
         spin_ns: 20_000,
     };
-    // The single interval lasts as long as the run: sending it may allocate, an operation may not.
+    // There is only one interval, because sending an interval may allocate. An operation may not.
     let config = RunConfig {
         interval_ns: 600_000_000_000,
         ..RunConfig::new(&["read", "write"], 300_000_000_000)

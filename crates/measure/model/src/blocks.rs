@@ -2,11 +2,11 @@
 //! the model.
 //!
 //! A block handles a [`Request`] at its level: it determines which units are cached, which tier and
-//! which replicas store an extent, or which columns a stripe has. It adds steps to the I/O's
-//! program (visits to the block's stations), and routes the remaining work to lower blocks. These
-//! decisions are made when the I/O is issued; the simulation of the program then determines when
-//! each step runs. A block that does background work (draining, moving, rebuilding) launches
-//! detached programs and is notified of their progress.
+//! which nodes store an extent, or which columns a stripe has. It adds steps to the I/O's program
+//! (visits to the block's stations), and routes the remaining work to lower blocks. These decisions
+//! are made when the I/O is issued; the simulation of the program then determines when each step
+//! runs. A block that does background work (draining, moving, rebuilding) launches detached
+//! programs and is notified of their progress.
 
 mod cache;
 mod compress;
@@ -43,7 +43,8 @@ use crate::spec::{ModelError, Reader};
 
 type Make = fn(&Reader<'_>, &mut Builder<'_>) -> Result<Box<dyn Block>, ModelError>;
 
-/// The kinds of blocks, each with the function that creates the block from its table.
+/// The block kinds. Each entry contains a name and the function that creates a block from its table
+/// in the model file.
 const KINDS: &[(&str, Make)] = &[
     ("cache", cache::make),
     ("compress", compress::make),
@@ -78,12 +79,12 @@ pub(crate) fn keeps_data(kind: Option<&str>) -> bool {
     matches!(kind, Some("cache" | "drive" | "hdd" | "oplog" | "raid" | "ssd" | "tier"))
 }
 
-/// Returns true if blocks of this kind must receive the data layout before the run.
+/// Returns true if a block of this kind must be informed before the run where the data is placed.
 pub(crate) fn keeps_layout(kind: Option<&str>) -> bool {
     matches!(kind, Some("metadata" | "raid" | "records" | "replicate" | "ssd" | "tier"))
 }
 
-/// Creates the block that a table describes.
+/// Creates a block from its table in the model file.
 pub(crate) fn make(
     reader: &Reader<'_>,
     builder: &mut Builder<'_>,

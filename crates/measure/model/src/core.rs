@@ -1,5 +1,5 @@
 //! The simulation core: an event queue in integer nanoseconds, stations, I/O programs and the loop
-//! that runs them. It contains nothing about storage; blocks and systems use it.
+//! that runs them. The core contains nothing about storage; blocks and systems use it.
 
 pub mod hdd;
 pub mod queue;

@@ -1,11 +1,12 @@
-//! Fits a model's free parameters to a measured table, and predicts another table.
+//! Fits a model's free parameters to a measured table, and predicts another table with the fitted
+//! model.
 //!
 //! The fit uses least squares on logarithms of rate and latency, within the bounds of each
 //! parameter. The search starts from the parameters of the model file and from other points, which
 //! a seed determines. It uses the fast analysis, corrected by simulation (see `evaluate`), and ends
 //! when a simulation confirms its result. The fit also shows which parameters the data cannot
-//! determine. For this, it profiles every parameter and omits rows one by one. For comparison with
-//! the model, it also scores predictions that copy the nearest measured row.
+//! determine. For this purpose, it profiles every parameter, and refits the model without each row
+//! in turn. As a reference, it also scores predictions that copy the nearest measured row.
 
 mod checks;
 mod evaluate;
@@ -23,7 +24,7 @@ use crate::spec::ModelError;
 use plimsoll_evidence::cells::TableError;
 use thiserror::Error;
 
-/// Reason for a failed fit.
+/// Reason why a fit failed.
 #[derive(Debug, Error, PartialEq)]
 pub enum FitError {
     /// The table cannot be read.

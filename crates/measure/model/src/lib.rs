@@ -1,4 +1,4 @@
-//! Drives a workload through a modelled storage system in virtual time.
+//! Runs a workload on a modelled storage system in virtual time.
 //!
 //! # Where to change what
 //!

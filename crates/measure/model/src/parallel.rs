@@ -1,5 +1,5 @@
 //! Processes several items in parallel, on all cores. The results are in the order of the items,
-//! whatever the number of threads.
+//! and do not depend on the number of threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

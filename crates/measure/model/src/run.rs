@@ -30,7 +30,8 @@ use crate::system::System;
 use plimsoll_plan::{ResolvedPlan, Workload};
 use plimsoll_record::recording::Recording;
 
-/// Length of a run: a warm-up, whose results are discarded, followed by a measured window.
+/// Length of a run. A run consists of a warm-up, whose results are discarded, and a measured
+/// window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Number of operations that complete in the warm-up.
@@ -48,8 +49,8 @@ impl Default for Limits {
 /// Runs a plan on a model.
 ///
 /// # Errors
-/// [`RunError`] if a number in the plan or model is invalid. The recording contains errors that
-/// occur later.
+/// [`RunError`] if a number in the plan or model is invalid. Errors that occur later are stored in
+/// the recording.
 pub fn run_plan(run: ModelRun<'_>) -> Result<Recording, RunError> {
     let plan = run.plan;
     match &plan.workload {
@@ -58,7 +59,7 @@ pub fn run_plan(run: ModelRun<'_>) -> Result<Recording, RunError> {
     }
 }
 
-/// Checks before a run whether a model can run a plan. Returns the errors of [`run_plan`].
+/// Checks before a run whether a model can run a plan. The errors are those of [`run_plan`].
 ///
 /// # Errors
 /// See [`run_plan`].

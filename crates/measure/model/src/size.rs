@@ -1,14 +1,16 @@
-//! Searches for the size of a system that a mail store requires: the smallest value of a model's
-//! sizing field at which the system sustains the load within its limits. Also computes the next
-//! bottleneck, and the highest load within the limits at each size (the load line).
+//! Searches for the system size that a mail store requires. This size is the smallest value of the
+//! model's sizing field at which the system sustains the load within the latency limits. Also
+//! computes the next bottleneck, and for each size the highest load within the limits (the load
+//! line).
 //!
 //! The search doubles the size until a size passes, and then halves the gap between the largest
 //! size that failed and the smallest size that passed. Each size is simulated at the required load.
-//! The load line of a size is the highest load within the limits. The search narrows the range
-//! between a load within the limits and a load that exceeds them. It starts from the load at which
-//! the busiest station would be saturated (utilisation law). While one size is simulated, another
-//! core simulates the size that would be next if this size failed. The load lines of all sizes are
-//! searched in parallel. The tried sizes and the results do not depend on the number of cores.
+//! The load line of a size is the highest load within the limits. To find it, the search narrows
+//! the range between a load within the limits and a load that exceeds the limits. It starts from
+//! the load at which the busiest station would be saturated (utilisation law). While one core
+//! simulates a size, another core simulates the size that would be next if the first size failed.
+//! The load lines of all sizes are searched in parallel. The tried sizes and the results do not
+//! depend on the number of cores.
 
 mod load;
 
@@ -22,14 +24,14 @@ use crate::system::System;
 /// Input of a sizing: the load and its latency limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeRequest {
-    /// The load, including the rate that the system must sustain.
+    /// The load. It includes the rate that the system must sustain.
     pub load: MailLoad,
     /// Maximum mean latency of database reads.
     pub read_ns_max: u64,
     /// Maximum mean latency of log writes.
     pub log_ns_max: u64,
-    /// The field that is searched, such as `model.nodes`; `None` selects the first sizing field of
-    /// the model.
+    /// The field whose value is searched, such as `model.nodes`; `None` selects the first sizing
+    /// field of the model.
     pub field: Option<String>,
     /// Smallest and largest size that the search may try.
     pub range: (u64, u64),
@@ -37,7 +39,7 @@ pub struct SizeRequest {
     pub seed: u64,
 }
 
-/// Result of a size that was tried.
+/// Result for a size that was tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeTrial {
     pub size: u64,
@@ -48,9 +50,10 @@ pub struct SizeTrial {
     /// Mean latency of database reads at the required load; `None` if the system does not sustain
     /// it.
     pub read_ns: Option<f64>,
-    /// Mean latency of log writes at the required load.
+    /// Mean latency of log writes at the required load; `None` if the system does not sustain the
+    /// load.
     pub log_ns: Option<f64>,
-    /// Busy share of the busiest station at the required load.
+    /// Share of the time for which the busiest station is busy, at the required load.
     pub utilisation: Option<f64>,
     /// Name of the busiest station.
     pub bottleneck: String,
@@ -61,7 +64,7 @@ pub struct SizeTrial {
 /// Result of the search for a size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sizing {
-    /// The field whose smallest sufficient value was searched.
+    /// The sizing field. The search looks for its smallest sufficient value.
     pub field: String,
     /// The smallest size that passes; `None` if no size in the range passes.
     pub smallest: Option<u64>,
@@ -69,31 +72,31 @@ pub struct Sizing {
     pub tried: Vec<SizeTrial>,
 }
 
-/// Reason why the search could not be run.
+/// Reason why the search could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum SizeError {
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The model has no sizing field.
     #[error("the model {model} has no sizing field; select one of: {known}")]
     NoField { model: String, known: String },
 }
 
-/// Number of operations that are measured for a size, and number of operations before them whose
-/// results are discarded.
+/// Numbers of operations of the simulation of one size: operations that are measured, and earlier
+/// operations whose results are discarded.
 const MEASURE_OPS: u64 = 12_000;
 const WARM_UP_OPS: u64 = 4_000;
-/// Maximum number of simulations for a load line, in addition to the simulation at the required
-/// load.
+/// Maximum number of simulations that search for one load line. The simulation at the required load
+/// does not count.
 const LINE_STEPS: usize = 3;
-/// Utilisation above which a station counts as saturated. Its queue would grow for longer than the
-/// simulated time.
+/// Utilisation above which a station counts as saturated. The queue of such a station would grow
+/// for longer than the simulated time.
 const FULL: f64 = 0.98;
 
 /// Searches for the smallest size that sustains the load within its limits.
 ///
 /// # Errors
-/// [`SizeError`]: the model has no sizing field, or cannot be built with one of the sizes.
+/// [`SizeError`] if the model has no sizing field, or if no system can be built with one of the
+/// sizes.
 pub fn size(model: &ConfiguredModel, requested: &SizeRequest) -> Result<Sizing, SizeError> {
     let field = field_of(model, requested)?;
     let mut tried: Vec<SizeTrial> = Vec::new();
@@ -156,8 +159,8 @@ struct Point {
     bottleneck: String,
 }
 
-/// Builds a system of one size and places the data on it. If the data does not fit, returns the
-/// reason as a text.
+/// Builds a system of the given size, and places the data on it. If the data does not fit, returns
+/// a text with the reason.
 fn laid_out(
     model: &ConfiguredModel,
     requested: &SizeRequest,
@@ -177,15 +180,16 @@ fn laid_out(
     if fullest > 1.0 {
         let percent = 100.0 * fullest;
         let says = format!(
-            "the data does not fit: the data of the fullest node needs {percent:.0} % of the \
-             node's capacity"
+            "the data does not fit: the data of the fullest node needs {percent:.0} % of the node's \
+             capacity"
         );
         return Ok(Err(says));
     }
     Ok(Ok(system))
 }
 
-/// Simulates one load on a system. The data has been placed, but the system has not done any I/O.
+/// Simulates one load on a system. The data is already placed on the system, but the system has not
+/// done any I/O yet.
 fn point(
     mut system: System,
     requested: &SizeRequest,
@@ -237,7 +241,8 @@ fn attempt(
     })
 }
 
-/// Returns a text that describes the first exceeded limit; empty if no limit is exceeded.
+/// Returns a text that describes the first limit that the result exceeds. The text is empty if no
+/// limit is exceeded.
 fn beyond(point: &Point, requested: &SizeRequest) -> String {
     let ms = |ns: f64| ns / 1e6;
     if point.read_ns > requested.read_ns_max as f64 {
@@ -263,12 +268,13 @@ fn load_line(
     let full = required * FULL / utilisation;
     let (mut keeps, mut breaks) =
         if tried.passes { (required, full.max(required)) } else { (0.0, required) };
-    // The data is placed in the same way for every load, so it is placed once. Each load then runs
-    // on a copy of the system; only the last load uses the system itself.
+    // The data is placed in the same way for every load, so it is placed only once. Each load runs
+    // on a copy of this system, except that the last load runs on the system itself.
     let Ok(system) = laid_out(model, requested, field, tried.size)? else { return Ok(None) };
     let mut system = Some(system);
     for step in 0..LINE_STEPS {
-        // Usually, the limit is reached a little below the load at which a station is saturated.
+        // The latency limit is usually reached at a load a little below the load at which a station
+        // is saturated.
         let part = if step == 0 { 0.8 } else { 0.5 };
         let rate = keeps + part * (breaks - keeps);
         if breaks - keeps < 0.05 * required || rate <= 0.0 {

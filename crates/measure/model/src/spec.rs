@@ -15,10 +15,11 @@
 //! seek_ms_mean = { value = 8.2, from = "fitted: rows 3-9", free = [4.0, 12.0] }
 //! ```
 //!
-//! Every number has a source: its own `from`, or the `from` of its table. A number marked `free`
-//! may be changed by a fit within its bounds. A model with `base = "other"` in its head inherits
-//! the fields of the shipped model of that name, and overrides the fields that it sets. An unknown
-//! field is an error; the message contains the nearest known field.
+//! Every number has a source: its own `from`, or the `from` of its table. A fit may change a number
+//! that is marked `free`, within the bounds of the number. A model with `base = "other"` in its
+//! head inherits the fields of the shipped model of that name, and overrides the fields that it
+//! sets. An unknown field is an error. The error message contains the known field with the most
+//! similar name.
 
 mod error;
 mod fact;
@@ -49,10 +50,10 @@ pub enum Field {
     Flag(bool),
 }
 
-/// A table of a model file: a block, or the head, the load or the sizing of the model.
+/// A table of a model file. It describes a block, or it is the head, the load or the sizing of the
+/// model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// The fields of the table.
     pub fields: BTreeMap<String, Field>,
 }
 
@@ -61,25 +62,27 @@ pub struct Table {
 pub struct Spec {
     /// Name of the model.
     pub name: String,
-    /// Description in one line, for lists of models.
+    /// One-line description of the model, for lists of models.
     pub title: String,
-    /// Description of the system that the model represents, with sources and limits.
+    /// Description of the system that the model represents, including the sources and the limits of
+    /// the model.
     pub about: String,
     /// Known differences between the model and the system. They are printed if a fit misses a goal.
     pub missing: String,
-    /// The head of the model: entry block, number of nodes, number of storage nodes.
+    /// The head of the model. It contains the entry block, the number of nodes and the number of
+    /// storage nodes.
     pub head: Table,
     /// The blocks in the order of their names.
     pub blocks: BTreeMap<String, Table>,
     /// The load of the published measurements, if the model has one.
     pub load: Option<Table>,
-    /// The fields that a search for a size can change, and their ranges.
+    /// The fields that a search for a size can change, with the range of each field.
     pub size: Option<Table>,
     /// Deviations of the model from published figures. A model does not inherit them from its base.
     pub record: Option<Table>,
     /// The text of the model file. Error messages use it to find the line.
     pub(crate) text: String,
-    /// Paths of the fields whose values were not set in this text.
+    /// Paths of the fields whose values were set outside this text.
     assigned: BTreeSet<ParameterPath>,
 }
 
@@ -92,7 +95,7 @@ impl Spec {
         &self.text
     }
 
-    /// Returns the table that the first part of a path names.
+    /// Returns the table that is named by the first part of a path.
     pub fn table(&self, place: &str) -> Option<&Table> {
         match place {
             "model" => Some(&self.head),
@@ -111,7 +114,7 @@ impl Spec {
         }
     }
 
-    /// Returns every number in the model with its path, in a fixed order.
+    /// Returns every number of the model, with the path of the number, in a fixed order.
     pub fn facts(&self) -> Vec<(ParameterPath, &Fact)> {
         let head = std::iter::once(("model", &self.head));
         let blocks = self.blocks.iter().map(|(name, table)| (name.as_str(), table));
@@ -137,7 +140,7 @@ impl Spec {
         }
     }
 
-    /// Changes the value of a number that is in the file.
+    /// Changes a number of the model. The number must already be in the model file.
     ///
     /// # Errors
     /// [`ModelError::UnknownField`] if the model has no such number.
@@ -192,8 +195,8 @@ impl Spec {
         }
     }
 
-    /// Returns the line number (from 1) of a field of a table. `None` if the value was not set in
-    /// the file, or if the field cannot be found there.
+    /// Returns the line number of a field in the model file, counted from 1. `None` if the value
+    /// was not set in the file, or if the field cannot be found in the file.
     pub(crate) fn line(&self, place: &str, field: &str) -> Option<usize> {
         let assigned = self.assigned.contains(&format!("{place}.{field}"));
         if assigned { None } else { parse::line(&self.text, place, field) }

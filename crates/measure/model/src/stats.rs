@@ -1,12 +1,12 @@
-//! Estimates from simulated samples.
+//! Statistics that are estimated from simulated samples.
 
 mod batch;
 
 pub use batch::{BatchMeans, Estimate};
 
 /// Returns quantile `q` (from 0 to 1), interpolated between order statistics (type 7 of Hyndman and
-/// Fan, *Sample Quantiles in Statistical Packages*, 1996). Sorts the values. `None` for an empty
-/// list.
+/// Fan, *Sample Quantiles in Statistical Packages*, 1996). Sorts the values. Returns `None` if the
+/// list is empty.
 pub fn quantile(values: &mut [f64], q: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let at = q * (values.len().max(1) - 1) as f64;

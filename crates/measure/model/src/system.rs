@@ -1,4 +1,5 @@
-//! A modelled system: the connected blocks of a model, and the simulation that runs them.
+//! A modelled system. It consists of the connected blocks of a model, and of the simulation that
+//! runs these blocks.
 
 mod build;
 mod components;
@@ -9,13 +10,13 @@ use crate::blocks::{
 use crate::core::{Happening, Program, Sim};
 use crate::spec::Spec;
 
-/// Tag of detached work.
+/// Tag of the I/Os that are detached work.
 const BACKGROUND: u64 = u64::MAX;
 
-/// Unwritten ranges are tracked in units of this size.
+/// Unwritten ranges are tracked in units of this number of bytes.
 const HOLE_BYTES: u64 = 4096;
 
-/// Timers with this bit belong to blocks.
+/// If the tag of a timer has this bit, the timer belongs to a block.
 const TICK: u32 = 1 << 31;
 
 /// Event that the driver of a system handles.
@@ -36,7 +37,7 @@ pub enum Event {
 }
 
 /// A modelled storage system in virtual time. A clone starts in the same state and runs
-/// independently.
+/// independently of the original.
 #[derive(Clone)]
 pub struct System {
     spec: Spec,
@@ -46,13 +47,13 @@ pub struct System {
     ticks: Vec<(u32, u16, u64)>,
     inside: Vec<NodeCounters>,
     compute_nodes: u16,
-    /// Time until the system notices that a component is lost.
+    /// Time that the system takes to notice that a component is lost.
     detect_ns: u64,
     failed: std::ops::Range<u16>,
     keeps_layout: bool,
     has_layout: bool,
-    /// For each file: true if the file contained no data before the run. Only units that the run
-    /// has written then have data.
+    /// For each file: true if the file contained no data before the run. Such a file has data only
+    /// in units that the run has written.
     empty: Vec<bool>,
     written: Bits,
     program: Program,
@@ -64,7 +65,7 @@ pub struct System {
 }
 
 impl System {
-    /// Returns the simulation, for its statistics.
+    /// Returns the simulation, whose statistics the caller can read.
     pub fn sim(&mut self) -> &mut Sim {
         &mut self.sim
     }
@@ -74,7 +75,7 @@ impl System {
         self.sim.now_ns()
     }
 
-    /// Returns the number of nodes, including storage-only ones.
+    /// Returns the number of nodes, including nodes that only store data.
     pub fn nodes(&self) -> u16 {
         self.blocks.nodes as u16
     }
@@ -85,13 +86,14 @@ impl System {
         self.compute_nodes - self.failed.len() as u16
     }
 
-    /// Returns, for each node, the counters of the requests that entered the system there.
+    /// Returns counters for each node. They count the requests that entered the system at this
+    /// node.
     pub fn inside(&self) -> &[NodeCounters] {
         &self.inside
     }
 
-    /// Returns true if the last submitted request will fail, because all components that could
-    /// serve it are lost.
+    /// Returns true if the last submitted request will fail because all components that could serve
+    /// the request are lost.
     #[inline]
     pub fn last_refused(&self) -> bool {
         self.refused
@@ -142,7 +144,7 @@ impl System {
 
     /// Places files that exist before the run, each given as (file, bytes, node). The blocks place
     /// the data as if each node had written its files from beginning to end, all files at the same
-    /// time, but without simulated I/O. File numbers are small.
+    /// time. This I/O is not simulated. File numbers must be small.
     pub fn lay_files(&mut self, files: &[(u32, u64, u16)]) {
         const STEP: u64 = 64 << 20;
         self.has_layout = true;
@@ -153,8 +155,8 @@ impl System {
         let rounds = largest.div_ceil(STEP).max(1);
         for round in 0..rounds {
             for &(file, size_bytes, node) in files {
-                // A step is a multiple of one mebibyte, so that it consists of whole units of most
-                // blocks.
+                // The size of a step is a multiple of one mebibyte. For most blocks, a step
+                // therefore consists of whole units.
                 let step = size_bytes.div_ceil(rounds).next_multiple_of(1 << 20);
                 let start = (round * step).min(size_bytes);
                 let end = (start + step).min(size_bytes);
@@ -168,9 +170,9 @@ impl System {
         }
     }
 
-    /// Marks a file that exists but was never written: reads of unwritten parts return zeroes. (If
-    /// the model has a block that places data itself, such as a cluster, that block knows the
-    /// unwritten parts.)
+    /// Marks a file that exists but was never written. Reads of its unwritten parts return zeroes.
+    /// (If the model has a block that places data itself, such as a cluster, that block records
+    /// which parts are unwritten.)
     pub fn leave_empty(&mut self, file: u32) {
         self.has_layout = true;
         let at = file as usize;
@@ -180,7 +182,8 @@ impl System {
         self.empty[at] = !self.blocks.strides.contains(&0);
     }
 
-    /// Returns the request. Marks a read of a hole; records that a write fills the hole.
+    /// Returns the request, and marks it if it reads a hole. If the request is a write, records
+    /// that it fills the hole.
     fn mark_hole(&mut self, request: &Request) -> Request {
         let units = request.units(HOLE_BYTES);
         match request.action {
@@ -203,7 +206,7 @@ impl System {
         self.lay_files(&[(file, size_bytes, node)]);
     }
 
-    /// Informs the blocks of data that exists before the run.
+    /// Informs the blocks about data that exists before the run.
     fn lay(&mut self, request: &Request) {
         let mut program = std::mem::take(&mut self.program);
         self.write_program(&mut program, |cx, entry| cx.lay(entry, request));
@@ -211,8 +214,8 @@ impl System {
         self.program = program;
     }
 
-    /// Calls `each` for every station visit of a request's program, without running the program.
-    /// Used for demand analysis.
+    /// Calls `each` for every station visit in the program of a request. The program does not run.
+    /// Demand analysis uses this function.
     pub(crate) fn rehearse(&mut self, request: &Request, mut each: impl FnMut(usize, f64)) {
         let mut program = std::mem::take(&mut self.program);
         self.write_program(&mut program, |cx, entry| cx.route(entry, request));
@@ -241,7 +244,7 @@ impl System {
         self.sim.cancel_timer(timer);
     }
 
-    /// Returns the time of the next event. Until then, nothing happens in the system unless a
+    /// Returns the time of the next event. Before that time, nothing happens in the system unless a
     /// request is submitted.
     pub fn due_ns(&mut self) -> Option<u64> {
         self.sim.due_ns()
@@ -293,8 +296,8 @@ impl System {
         let mut program = std::mem::take(&mut self.program);
         let reference = BlockRef(block);
         self.write_program(&mut program, |cx, _| cx.with(reference, node, act));
-        // The steps of the program are discarded: without a request, a block may only launch
-        // background programs.
+        // The steps of the program are discarded, because a block that handles no request may only
+        // launch background programs.
         program.clear();
         self.program = program;
         self.shut();
@@ -341,8 +344,8 @@ impl System {
     }
 }
 
-/// Routes a request in a system that loses components. Requests of a lost node enter the system at
-/// another node.
+/// Routes a request in a system that can lose components. If the node of a request is lost, the
+/// request enters the system at another node.
 fn route_around(request: &Request, entry: BlockRef, cx: &mut Context<'_>) {
     if let Some(node) = cx.entry_node(request.node, request.file) {
         cx.route(entry, &Request { node, ..*request });

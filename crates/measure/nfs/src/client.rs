@@ -425,7 +425,7 @@ mod tests {
         client.next_tick_ns = 1_000 * MS;
         let wait = |until_ns: u64| client.wait_ns(Timeout::Until(until_ns), 0, false);
         assert_eq!(wait(10 * MS + 300), (8 * MS + 300, false));
-        // Even after epoll rounds the timeout, it ends before the deadline.
+        // Even if epoll rounds the timeout up, the wait ends before the deadline.
         assert!(wait(10 * MS + 300).0.next_multiple_of(EPOLL_UNIT_NS) < 10 * MS + 300);
         assert_eq!(wait(3 * MS + 300), (3 * MS + 300, true));
         assert_eq!(wait(2_000 * MS), (1_000 * MS, false));

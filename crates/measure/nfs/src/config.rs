@@ -25,12 +25,13 @@ pub struct Config {
     /// True if the client records a latency histogram for each procedure. A driver that records
     /// latencies itself does not need these histograms.
     pub histograms: bool,
-    /// Divisor of the mean latency that determines the pause between two checks for replies. With
-    /// 0, the default, the client checks continuously. Otherwise, if at least 16 operations are
-    /// outstanding, it pauses for the mean latency divided by this number, but at most for a
-    /// millisecond. This saves a wake-up for each reply, but increases the latencies. With 16, the
-    /// client detects a completion at most 6 % of the mean latency too late, and 3 % on average.
-    /// [`Stats`](crate::Stats) contains the number of pauses and their total length.
+    /// The client can pause between two checks for replies; this number determines the length of
+    /// the pause. With the default of 0, the client checks continuously. Otherwise, if at least 16
+    /// operations are outstanding, it pauses for the mean latency divided by this number, but at
+    /// most for a millisecond. This saves a wake-up for each reply, but increases the latencies. If
+    /// the number is 16, the client detects a completion at most 6 % of the mean latency too late,
+    /// and 3 % on average. [`Stats`](crate::Stats) contains the number of pauses and their total
+    /// length.
     pub reap_pause_divisor: u32,
     /// Value from which the XIDs of calls start. Different clients of a server should use different
     /// values.

@@ -70,7 +70,7 @@ pub(crate) struct Link {
     pub number: u32,
     /// Queue of calls to send, as (slot, XID).
     pub queue: VecDeque<(u32, u32)>,
-    /// Number of bytes of the first call in the queue that were already sent.
+    /// Number of bytes that were already sent of the first call in the queue.
     pub head_sent: usize,
     /// True if the queue contains an obsolete entry, because the reply to a queued call has
     /// arrived.

@@ -1,5 +1,5 @@
-//! The core against scripted servers, without sockets. The codec of `nfs3_types` decodes calls and
-//! encodes replies.
+//! Tests the core with scripted servers, without sockets. The codec of `nfs3_types` decodes calls
+//! and encodes replies.
 
 use std::io::IoSlice;
 
@@ -13,7 +13,7 @@ use crate::outbound::SLICES_MAX;
 
 const MS: u64 = 1_000_000;
 
-/// A core with one server and one file, and the bytes on its connection.
+/// Core with one server, one file and one directory, and the state of the test.
 struct Bench {
     core: Core,
     server: ServerId,
@@ -24,7 +24,7 @@ struct Bench {
     now_ns: u64,
 }
 
-/// A call that the core sent.
+/// Call that the core sent.
 #[derive(Clone, Debug)]
 struct Call {
     xid: u32,
@@ -46,7 +46,7 @@ impl Bench {
         self.core.submit(token, op).unwrap();
     }
 
-    /// Returns the calls that the core sends now.
+    /// Sends all calls that are ready, and returns them.
     fn wire(&mut self) -> Vec<Call> {
         self.core.hand_over(self.now_ns);
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
@@ -117,7 +117,7 @@ fn fh(bytes: &[u8]) -> nfs_fh3 {
     nfs_fh3 { data: Opaque::owned(bytes.to_vec()) }
 }
 
-/// Decodes arguments and requires that no bytes remain.
+/// Decodes the arguments of a call and asserts that no bytes remain.
 fn arguments<T: Unpack>(call: &Call) -> T {
     let (value, size) = T::unpack(&mut &call.arguments[..]).unwrap();
     assert_eq!(size, call.arguments.len(), "procedure {}", call.procedure);
@@ -281,7 +281,7 @@ fn a_commit_confirms_only_what_was_acknowledged_before_it() {
     bench.answer_write(&writes[0], stable_how::UNSTABLE, 1);
     bench.submit(9, &Op::Commit { file, offset_bytes: 0, size_bytes: 0 });
     let commit = bench.wire();
-    // The write was acknowledged after the COMMIT was submitted, so the COMMIT may not include it.
+    // This write is acknowledged after the COMMIT was submitted, so the COMMIT may not include it.
     bench.answer_write(&writes[1], stable_how::UNSTABLE, 1);
     bench.answer_commit(&commit[0], 1);
     assert_eq!(bench.completed(), [(0, Ok(4096)), (1, Ok(4096)), (9, Ok(0))]);
@@ -329,7 +329,7 @@ fn lost_writes_are_sent_again_before_the_commit_completes_and_new_ones_wait() {
     let writes = bench.wire();
     bench.answer_write(&writes[0], stable_how::UNSTABLE, 1);
     bench.answer_write(&writes[1], stable_how::UNSTABLE, 1);
-    // The client writes the second block again, with a stable write to the restarted server.
+    // The client overwrites the second block with a stable write to the restarted server.
     bench.write(2, 4096, 3, Stability::FileSync);
     let newer = bench.wire();
     bench.answer_write(&newer[0], stable_how::FILE_SYNC, 2);
@@ -338,7 +338,7 @@ fn lost_writes_are_sent_again_before_the_commit_completes_and_new_ones_wait() {
     bench.completed();
     bench.answer_commit(&commit[0], 2);
     assert!(bench.completed().is_empty(), "the COMMIT waits for the lost write");
-    // The caller owns its buffer again, so the client sends its own copy.
+    // The caller may already reuse its buffer, so the client must send its own copy.
     bench.arena.fill(0xff);
     bench.write(3, 0, 4, Stability::FileSync);
     let resent = bench.wire();
@@ -384,7 +384,7 @@ fn an_unanswered_call_is_sent_again_with_its_xid_then_its_connection_is_replaced
     bench.core.link_restored(0, 5 * MS, bench.now_ns);
     let third = bench.wire();
     assert_eq!(first[0].xid, third[0].xid);
-    // The first call was executed, so EXIST is a success.
+    // The server executed the first call, so EXIST counts as success.
     let exists = CREATE3res::Err((nfsstat3::NFS3ERR_EXIST, CREATE3resfail::default()));
     bench.answer(&third[0], &exists);
     bench.answer(&third[0], &exists); // and a second answer is dropped
@@ -442,7 +442,7 @@ fn a_pause_is_a_share_of_the_latency_and_only_for_deep_queues() {
         bench.submit(0, &Op::GetAttr { object: file });
         let calls = bench.wire();
         bench.now_ns += 2 * MS;
-        // The status, the type, and 80 bytes of other attributes.
+        // The reply contains the status, the type, and 80 bytes of other attributes.
         let mut record = vec![0, 0, 0, 0, 0, 0, 0, 1];
         record.resize(4 + crate::xdr::ATTRIBUTES_BYTES, 0);
         bench.answer(&calls[0], &Raw(record));
@@ -454,12 +454,12 @@ fn a_pause_is_a_share_of_the_latency_and_only_for_deep_queues() {
     }
     let pause = bench.core.reap_pause_ns();
     assert!((115_000..=125_000).contains(&pause), "a sixteenth of 2 ms: {pause}");
-    // By default, replies are read when they arrive.
+    // By default, the client does not pause before it reads replies.
     bench.core.config.reap_pause_divisor = Config::default().reap_pause_divisor;
     assert_eq!(bench.core.reap_pause_ns(), 0);
 }
 
-/// Bytes that are already encoded.
+/// Reply whose bytes are already encoded.
 struct Raw(Vec<u8>);
 
 impl Pack for Raw {

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Encodes records in fragments of the given sizes.
+/// Encodes records in fragments of these sizes.
 fn encode(records: &[(Vec<u8>, Vec<usize>)]) -> Vec<u8> {
     let mut wire = Vec::new();
     for (record, cuts) in records {
@@ -18,8 +18,9 @@ fn encode(records: &[(Vec<u8>, Vec<usize>)]) -> Vec<u8> {
     wire
 }
 
-/// Feeds `wire` in pieces and collects the records. With `stream`, the payload of long records goes
-/// to the arena. The first 100 bytes of a record are its head, the last 2 bytes its padding.
+/// Passes `wire` in pieces and returns the records. If `stream` is true, the payload of long
+/// records is written to the arena. The first 100 bytes of a long record are its head, and the last
+/// 2 bytes are padding.
 fn decode(wire: &[u8], pieces: &[usize], limit: usize, stream: bool) -> Vec<Vec<u8>> {
     let mut inbound = Inbound::new(limit);
     let mut arena = vec![0u8; limit];

@@ -45,7 +45,7 @@ impl Core {
         Ok(())
     }
 
-    /// Marks the writes that the COMMIT in slot `index` confirms as settled. Returns the lost
+    /// Marks as settled the writes that the COMMIT in slot `index` confirms. Returns the lost
     /// writes.
     fn settle_confirmed(&mut self, index: u32, verifier: [u8; 8]) -> Vec<u64> {
         let slot = self.slots.get(index);

@@ -98,8 +98,8 @@ impl Retain {
         self.order
     }
 
-    /// Adds a write. Returns `None` if the log is full, so that the oldest write must be committed
-    /// first.
+    /// Adds a write. Returns `None` if the log is full; the caller must then commit the oldest
+    /// write first.
     pub fn add(
         &mut self,
         chain: &mut Chain,
@@ -301,9 +301,9 @@ mod tests {
     }
 
     proptest! {
-        /// Compares the log with a simple model in which the newest write of each byte counts. The
-        /// log must send again exactly those bytes of lost entries that no later write overlaps,
-        /// with the right data.
+        /// Compares the log with a simple model, in which the newest write of each byte counts.
+        /// After a loss, the log must resend exactly those lost bytes that no later write has
+        /// overwritten, with the right data.
         #[test]
         fn what_is_sent_again_is_what_no_later_write_touched(
             writes in proptest::collection::vec((0u64..200, 1u32..40), 1..20),
@@ -332,7 +332,7 @@ mod tests {
             prop_assert_eq!(resent, newest);
         }
 
-        /// The rings never assign overlapping space to entries that are still needed.
+        /// The rings never assign the space of an entry that is still needed to another entry.
         #[test]
         fn live_data_is_never_overwritten(
             steps in proptest::collection::vec((1u32..50, 0u8..3), 1..200),

@@ -95,7 +95,8 @@ pub(crate) struct Slot {
     pub sequence: u64,
     pub submitted_ns: u64,
     pub sent_ns: u64,
-    /// Number of transmissions of the current XID in total, and on the current connection.
+    /// Number of times that the call with the current XID was sent: in total, and on the current
+    /// connection.
     pub transmissions: u32,
     pub transmissions_on_link: u32,
     pub retransmissions: u32,

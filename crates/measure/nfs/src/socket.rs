@@ -42,8 +42,8 @@ pub(crate) fn start(address: SocketAddr, reserved_port: bool) -> Result<OwnedFd,
 }
 
 /// Binds to a reserved port, because many servers reject all other ports ("secure" exports).
-/// Reserved ports require a privilege. Without it, any port is used, and the server may reject the
-/// connection.
+/// Reserved ports require a privilege. Without this privilege, the client uses any port, and the
+/// server may reject the connection.
 fn bind_reserved(fd: &OwnedFd, peer: SocketAddr) -> bool {
     let local = match peer {
         SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_connection_to_itself_is_refused() {
-        // The kernel connects a socket to itself if both ends have the same port.
+        // If both ends have the same port, the kernel connects a socket to itself.
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn both_address_families_connect() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
-            // A host without IPv6 cannot run this test.
+            // On a host without IPv6, this address is skipped.
             let Ok(listener) = TcpListener::bind(address) else { continue };
             for reserved in [false, true] {
                 let fd = start(listener.local_addr().unwrap(), reserved).unwrap();

@@ -10,8 +10,8 @@ use crate::op::Procedure;
 
 /// Maximum number of queued events. If the queue is full, further events are only counted.
 const EVENTS_MAX: usize = 4096;
-/// Longest latency that a histogram can record: one hour, in ns. Longer latencies are counted as
-/// one hour.
+/// Longest latency that a histogram can record: one hour, in ns. Latencies above one hour are
+/// counted as one hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
 /// Reason why a connection ended.
@@ -113,7 +113,7 @@ pub struct Stats {
     pub replays: u64,
     /// Number of retries after NFS3ERR_JUKEBOX.
     pub jukebox_retries: u64,
-    /// Number of calls for the remaining part of a short transfer.
+    /// Number of calls that continue a transfer of which the server transferred only a part.
     pub continuations: u64,
     /// Number of COMMITs that the client itself sent because the space for uncommitted data was
     /// full.
@@ -122,7 +122,7 @@ pub struct Stats {
     pub writes_resent: u64,
     /// Number of lost connections.
     pub disconnects: u64,
-    /// Sum of the outages of all connections, in ns.
+    /// Total time for which connections were down, summed over all connections, in ns.
     pub outage_ns: u64,
     /// Number of system calls that sent data. The batch size is `calls` divided by this number.
     pub sends: u64,

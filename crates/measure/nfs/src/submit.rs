@@ -177,8 +177,8 @@ impl Core {
     }
 }
 
-/// Returns the object of the operation, the second directory if the operation has one, and the
-/// entry of the handle table in which a returned handle is stored.
+/// Returns three entries of the handle table: the object of the operation, the second directory (if
+/// any), and the entry that receives a returned handle (if any).
 fn targets(op: &Op<'_>) -> (Option<ObjectId>, Option<ObjectId>, Option<ObjectId>) {
     match *op {
         Op::Null { .. } => (None, None, None),

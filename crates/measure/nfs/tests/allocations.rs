@@ -1,4 +1,5 @@
-//! After a warm-up, no operation allocates: a counting allocator observes the client's thread.
+//! Tests with a counting allocator that no operation allocates on the client's thread after a
+//! warm-up.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/forgetful.rs"]
@@ -18,7 +19,8 @@ const SIZE: u32 = 4096;
 #[test]
 fn no_operation_allocates() {
     let server = Forgetful::start(Habits::default());
-    // Space for only a few uncommitted writes, so that the test includes freeing space.
+    // There is space for only a few uncommitted writes, so the client must also free space during
+    // the test.
     let config = Config {
         depth_max: DEPTH as u32,
         size_bytes_max: SIZE,

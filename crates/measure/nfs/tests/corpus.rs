@@ -1,4 +1,4 @@
-//! Replays the fuzzer's corpus, and random scripts.
+//! Replays the fuzzer's corpus and random scripts.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/drive.rs"]

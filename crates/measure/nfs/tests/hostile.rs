@@ -1,5 +1,5 @@
-//! Servers that send garbage, wrong lengths, endless data, or nothing: the client reports a clear
-//! error each time, does not panic, and limits its memory.
+//! Tests servers that send garbage, wrong lengths or endless data, or never reply. Each time, the
+//! client must report a clear error, must not panic, and must limit its memory.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::{Read, Write};
@@ -14,11 +14,11 @@ use plimsoll_nfs::{
 };
 
 const SIZE: u32 = 65_536;
-/// Allowed growth of resident memory beyond a client's configured size, in bytes.
+/// Maximum growth of resident memory in bytes, in addition to the memory that a client is
+/// configured to use.
 const GROWTH_BYTES_MAX: u64 = 16 << 20;
 
-/// Serves each connection with `act`, which receives the stream after the first call, and that
-/// call.
+/// Serves each connection with `act`. It receives the stream and the first call.
 fn serve(act: impl Fn(&mut TcpStream, &[u8]) + Send + Sync + Clone + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -56,19 +56,20 @@ fn framed(record: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Encodes an accepted reply with these results.
+/// Encodes a reply with the status "accepted" and these results.
 fn accepted(call: &[u8], results: &[u32]) -> Vec<u8> {
     let mut record = words(&[xid(call), 1, 0, 0, 0, 0]);
     record.extend_from_slice(&words(results));
     framed(&record)
 }
 
-/// A long timeout: the server's message must be the reason, also on a slow machine.
+/// Configuration with a long timeout, so that even on a slow machine the server's message is the
+/// reason for the error.
 fn config() -> Config {
     Config { size_bytes_max: SIZE, retain_bytes: 1 << 20, ..Config::default() }
 }
 
-/// For servers that never answer a call.
+/// Configuration with a short timeout, for servers that never reply.
 fn impatient() -> Config {
     Config { give_up_after_ns: 1_500_000_000, retransmit_after_ns: 300_000_000, ..config() }
 }
@@ -84,7 +85,7 @@ fn outcome_with(config: Config, address: SocketAddr, kind: &str) -> (Completion,
     let id = client.add_server(&spec).unwrap();
     let file = client.register(id, Handle::new(&[9; 32]).unwrap());
     let mut arena = vec![0x55u8; 3 * SIZE as usize];
-    // In the middle of the arena, so that the test can see changes around it.
+    // The buffer is in the middle of the arena, so that the test notices changes around it.
     let (offset_bytes, size_bytes, buffer_offset_bytes) = (0, SIZE, u64::from(SIZE));
     let op = match kind {
         "read" => Op::Read { file, offset_bytes, size_bytes, buffer_offset_bytes },
@@ -126,10 +127,10 @@ fn resident_bytes() -> u64 {
 
 #[test]
 fn garbage_is_refused() {
-    // 0x47474747: a fragment of a gigabyte.
+    // 0x47474747 is the header of a fragment of a gigabyte.
     let address = serve(|stream, _| drop(stream.write_all(&[0x47; 100_000])));
     assert!(matches!(violation(address, "read"), Violation::Oversized { .. }));
-    // A small record that is not a reply.
+    // This record is small, but it is not a reply.
     let address = serve(|stream, call| drop(stream.write_all(&framed(call))));
     let not_a_reply = Violation::BadValue { field: "message type", value: 0 };
     assert_eq!(violation(address, "getattr"), not_a_reply);
@@ -144,7 +145,7 @@ fn a_wrong_xid_is_refused() {
         let _ = stream.write_all(&framed(&record));
     });
     assert!(matches!(violation(address, "write"), Violation::UnknownXid { .. }));
-    // The same with a record that is so long that the client would stream it.
+    // This record also has a wrong XID, but it is so long that the client would stream it.
     let address = serve(|stream, call| {
         let mut record = words(&[xid(call) ^ 0x8000, 1, 0, 0, 0, 0, 0, 0, SIZE, 0, SIZE]);
         record.resize(record.len() + SIZE as usize, 7);
@@ -162,7 +163,7 @@ fn oversized_records_are_refused_whatever_they_announce() {
         });
         assert!(matches!(violation(address, "read"), Violation::Oversized { .. }), "{mark:x}");
     }
-    // Within the limit of READs, but too long for this READ.
+    // This record is within the size limit of a READ, but too long for the reply to a LOOKUP.
     let address = serve(|stream, call| {
         let mut results = vec![0; 30_000];
         results[1] = 0;
@@ -191,7 +192,7 @@ fn endless_fragments_are_refused() {
 
 #[test]
 fn lies_about_lengths_are_refused() {
-    // status, no attributes, count, eof, length of data: READ.
+    // The results of READ are: status, no attributes, count, eof, length of the data.
     type Case = (&'static str, &'static [u32], fn(&Violation) -> bool);
     let cases: [Case; 12] = [
         ("read", &[0, 0, SIZE + 4, 0, SIZE + 4], |v| matches!(v, Violation::TooLong { .. })),
@@ -214,7 +215,7 @@ fn lies_about_lengths_are_refused() {
         let error = violation(address, kind);
         assert!(expected(&error), "{kind} {results:?}: {error}");
     }
-    // A verifier of two gigabytes in the RPC header.
+    // The RPC header announces a verifier of two gigabytes.
     let address = serve(|stream, call| {
         let _ = stream.write_all(&framed(&words(&[xid(call), 1, 0, 0, 0x7fff_ffff, 0])));
     });
@@ -283,7 +284,7 @@ fn a_reply_that_trickles_is_read() {
 
 #[test]
 fn a_flood_of_lies_takes_no_memory() {
-    // Every connection sends replies in fragments, up to just below the limits, repeatedly.
+    // Every connection repeatedly sends fragmented replies whose sizes are just below the limits.
     let address = serve(|stream, call| {
         let mut bytes = Vec::new();
         for _ in 0..60 {

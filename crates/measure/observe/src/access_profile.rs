@@ -1,14 +1,15 @@
 //! Computes the access profile of a workload from the workload's own operations.
 //!
-//! Each driving thread passes its operations to an [`AccessProfiler`] when it issues them, and
-//! sometimes the content of a read. At the end the profilers are merged into one [`AccessProfile`].
-//! The code that runs for each operation does not allocate memory, wait or read a clock.
+//! Each driving thread passes its operations to an [`AccessProfiler`] when it issues them. It also
+//! passes the content of some reads. At the end, the profilers are merged into one
+//! [`AccessProfile`]. The code that runs for each operation does not allocate memory, wait or read
+//! a clock.
 //!
 //! Blocks of 4 KiB are numbered across all files. The working set is counted exactly in a bitmap,
 //! or in a spatial sample if the bitmap would be large ([`block_map`]). Reuse distances are always
 //! sampled ([`reuse`], after SHARDS: C. Waldspurger et al., *Efficient MRC Construction with
 //! SHARDS*, FAST '15). Other threads can read the counts during the run ([`live`]). Samples of the
-//! content are stored in a reservoir and analysed after the run ([`content`]).
+//! read content are stored in a reservoir, and analysed after the run ([`content`]).
 
 mod block_map;
 mod content;
@@ -26,10 +27,10 @@ use reuse::Reuse;
 pub use block_map::BLOCK_BYTES;
 pub use live::{AccessCounts, LiveAccess, SequentialCount};
 
-/// Out of this number of reads, the content of one is sampled. A sample is a copy of one transfer.
+/// The content of one in this number of reads is sampled. A sample is a copy of one transfer.
 const LOOK_EVERY: u32 = 256;
 
-/// Counters for either reads or writes.
+/// Counters of the reads or of the writes.
 #[derive(Clone, Debug)]
 struct Side {
     count: u64,
@@ -50,14 +51,14 @@ pub struct AccessProfiler {
     misaligned: u64,
     content: Reservoir,
     until_look: u32,
-    /// Number of threads whose counts are merged here. Each thread has counted only its own
+    /// Number of threads whose counts this profiler contains. Each thread has counted only its own
     /// operations.
     parts: u32,
 }
 
 impl AccessProfiler {
-    /// Creates a profiler for `clients` clients on files of these sizes. `seed` determines which
-    /// content is sampled.
+    /// Creates a profiler for `clients` clients. `sizes` contains the sizes of the files. `seed`
+    /// determines which content is sampled.
     #[must_use]
     pub fn new(files_bytes: &[u64], clients: usize, seed: u64) -> Self {
         let blocks = Blocks::new(files_bytes);
@@ -90,7 +91,7 @@ impl AccessProfiler {
         self.until_look = 1;
     }
 
-    /// Counts an operation of a client. Ignores transfers of zero bytes (flushes).
+    /// Counts an operation of a client. Transfers of zero bytes (flushes) are ignored.
     #[inline(always)]
     pub fn operation(
         &mut self,
@@ -157,7 +158,7 @@ impl AccessProfiler {
         self.content.take((file, offset_bytes), bytes);
     }
 
-    /// Adds the counts of another thread. Both threads must use the same files.
+    /// Adds the counts of another thread, which must use the same files.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in [(&mut self.reads, &other.reads), (&mut self.writes, &other.writes)] {
             mine.count += theirs.count;
@@ -173,13 +174,13 @@ impl AccessProfiler {
         self.parts += other.parts;
     }
 
-    /// Returns a handle for reading the counts from another thread.
+    /// Returns a handle. Other threads can read the counts with it.
     #[must_use]
     pub fn live(&self) -> LiveAccess {
         LiveAccess::of(self)
     }
 
-    /// Returns the number of reads and the number of writes.
+    /// Returns two numbers: the number of reads and the number of writes.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         (self.reads.count, self.writes.count)
@@ -216,9 +217,9 @@ impl AccessProfiler {
         }
     }
 
-    /// Between two reads of a block, other threads also read blocks. Each thread counted only its
-    /// own reads, so its distances are too short. The scaled result is exact if threads use
-    /// different blocks, and an upper bound if they share blocks.
+    /// Between two reads of a block by one thread, other threads also read blocks. Each thread
+    /// counts only its own reads, so the distances are too short and must be scaled. The scaled
+    /// result is exact if threads use different blocks, and an upper bound if threads share blocks.
     fn miss_ratio(&self) -> Vec<MissRatio> {
         self.reuse.curve(u64::from(self.parts))
     }

@@ -1,11 +1,12 @@
-//! Observation of a command from outside: its processes, the files that they open, and their
-//! storage I/O. It only reads `/proc`, so it does not trace or slow down the processes.
+//! Observes a command from outside: its processes, the files that the processes open, and their
+//! storage I/O. The observer only reads `/proc`, so it does not trace the processes or slow them
+//! down.
 //!
 //! When a process ends, the kernel adds its counters to the counters of the parent that reaps it
-//! (kernel/exit.c, `wait_task_zombie`). They finally reach the counters of this process, so the
-//! total I/O is known even for short-lived processes. This process adopts orphans
+//! (kernel/exit.c, `wait_task_zombie`). The counters are finally added to those of this process, so
+//! the total I/O includes short-lived processes. This process adopts orphans
 //! (`PR_SET_CHILD_SUBREAPER`), so that background processes of the command are also counted. The
-//! open files of a process are visible only until it ends.
+//! open files of a process are visible only until the process ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,27 +27,27 @@ use proc_files::ProcFiles;
 
 /// Minimum size of a data file. Smaller files are settings, libraries and logs.
 const DATA_BYTES_MIN: u64 = 4 << 10;
-/// Assumed maximum time between a tool's last I/O and the end of its process. In this time, the
-/// tool computes and writes its result.
+/// Assumed maximum time between the last I/O of a tool and the end of its process. During this
+/// time, the tool computes and writes its result.
 const END_NS: u64 = 2_000_000_000;
-/// Maximum number of processes that are listed by name. The same maximum applies to files. The list
-/// contains the processes with the most I/O and the largest files.
+/// Maximum number of processes in the list, and maximum number of files in the list. The lists
+/// contain the processes with the most I/O, and the largest files.
 const KEPT_MAX: usize = 256;
-/// Maximum number of mapped files that are listed by name. These files are not from the
+/// Maximum number of mapped files in the list. The list contains only files that are not from the
 /// distribution.
 const FOREIGN_MAX: usize = 64;
-/// Number of first samples of a new process in which its files are always listed. In later samples
-/// they are listed rarely.
+/// Number of samples of a new process that all list the files of the process. After them, only one
+/// sample in [`LATE_EVERY`] lists the files.
 const EARLY_LOOKS: u32 = 25;
-/// Out of this number of later samples, one lists the files.
+/// After the first [`EARLY_LOOKS`] samples of a process, only one sample in this number lists the
+/// process's files.
 const LATE_EVERY: u32 = 10;
-/// Minimum pause between samples, as a multiple of the last sample's duration. It limits sampling
-/// to 2 % of one CPU.
+/// Minimum pause after a sample, as a multiple of the duration of this sample. The pause limits
+/// sampling to 2 % of one CPU.
 const REST_TIMES: u64 = 50;
-/// Interval between two entries of the I/O totals.
+/// Interval at which the total I/O is recorded.
 const SUM_EVERY_NS: u64 = 250_000_000;
 
-/// Observed process of the command.
 #[derive(Clone, Debug, Default)]
 struct ObservedProcess {
     name: String,
@@ -55,7 +56,7 @@ struct ObservedProcess {
     files: BTreeSet<(u64, u64)>,
     looks: u32,
     alive: bool,
-    /// True if, at the last full sample, the process had ended but had not been reaped.
+    /// True if, at the last full sample, the process had ended but its parent had not reaped it.
     ended: bool,
 }
 
@@ -63,9 +64,9 @@ struct ObservedProcess {
 #[derive(Debug)]
 pub struct CommandWatch {
     root: i32,
-    /// Open `/proc` files of this process.
+    /// Open `/proc` files of Plimsoll's own process.
     own: Option<ProcFiles>,
-    /// Open `/proc` files of the command's live processes, with their start times.
+    /// Open `/proc` files of the command's live processes, and the start times of these processes.
     proc_files: BTreeMap<i32, (ProcFiles, Option<u64>)>,
     processes: BTreeMap<(i32, u64), ObservedProcess>,
     files: BTreeMap<(u64, u64), OpenedFile>,
@@ -75,13 +76,13 @@ pub struct CommandWatch {
     remote: BTreeSet<IpAddr>,
     before: Option<IoBytes>,
     cancelled_before: u64,
-    /// Entries of the total I/O since the start, each with its time. Cancelled writes are not
-    /// included.
+    /// Total I/O since the start, recorded at several times. Cancelled writes are not included.
     sums: Vec<(u64, IoBytes)>,
     due_ns: u64,
 }
 
-/// Returns the I/O and the bytes of cancelled writes of this process and its reaped children.
+/// Returns the I/O of this process and its reaped children, and the bytes of their cancelled
+/// writes.
 fn own() -> Option<(IoBytes, u64)> {
     let io = Process::myself().ok()?.io().ok()?;
     let moved = IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
@@ -118,8 +119,8 @@ impl CommandWatch {
         watch
     }
 
-    /// Takes a sample if the time since the last sample is long enough, relative to the duration of
-    /// that sample. `now_ns` is the time since the start.
+    /// Takes a sample if the pause since the last sample is long enough, relative to the duration
+    /// of that sample. `now_ns` is the time since the start of the command.
     pub fn sample_when_due(&mut self, now_ns: u64) {
         if now_ns < self.due_ns {
             return;
@@ -151,9 +152,9 @@ impl CommandWatch {
         self.processes.iter().filter(|(_, p)| p.alive).map(|((pid, _), _)| *pid).collect()
     }
 
-    /// Returns true if processes of the command opened data files in these paths for writing, and
-    /// false if they opened data files only for reading. `None` if they opened no data file in
-    /// these paths.
+    /// Returns true if processes of the command opened data files in these paths for writing.
+    /// Returns false if they opened data files in these paths only for reading, and `None` if they
+    /// opened no data file there.
     #[must_use]
     pub fn writes_data(&self, paths: &[PathBuf]) -> Option<bool> {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -199,8 +200,8 @@ impl CommandWatch {
                 self.sample_process(pid);
             }
         }
-        // Reaps orphans that have ended, so that their counters are not lost. The caller reaps the
-        // root process.
+        // Reaps orphans that have ended, so that their counters are not lost. The root process is
+        // reaped by the caller.
         for pid in of_this.into_iter().filter(|pid| *pid != self.root) {
             if let Some(pid) = Pid::from_raw(pid) {
                 let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
@@ -208,8 +209,8 @@ impl CommandWatch {
         }
     }
 
-    /// Updates the I/O counters of a known process. Returns false if the process must be sampled in
-    /// full.
+    /// Updates the I/O counters of a known process. Returns false if a full sample of the process
+    /// is needed.
     fn refresh_process(&mut self, pid: i32) -> bool {
         let Some((proc_files, Some(began))) = self.proc_files.get(&pid) else { return false };
         let Some(known) = self.processes.get_mut(&(pid, *began)) else { return false };
@@ -235,7 +236,7 @@ impl CommandWatch {
             *began = Some(stat.starttime);
         }
         let known = self.processes.entry((pid, stat.starttime)).or_default();
-        // A zombie still has a process id, but its `/proc` files are empty.
+        // A zombie process still has an id, but its `/proc` files are empty.
         let ended = stat.state == 'Z';
         (known.name, known.alive, known.ended) = (stat.comm, !ended, ended);
         match process.io() {
@@ -297,7 +298,7 @@ impl CommandWatch {
         });
         file.read |= mode != 1;
         file.written |= mode != 0;
-        // If the command ever opened the file for buffered I/O, not all of the file's I/O was
+        // If the command opened the file for buffered I/O at any time, not all I/O on the file was
         // direct.
         file.direct = Some(file.direct.unwrap_or(true) && direct);
         if !is_device {
@@ -329,11 +330,12 @@ impl CommandWatch {
         self.remote.extend(far);
     }
 
-    /// Returns the results. The command must have ended, and must have been reaped.
+    /// Returns the results. The command must have ended, and its root process must have been
+    /// reaped.
     ///
-    /// `measured_ns` is the duration of the measurement according to the command's result. The
-    /// measurement is assumed to have ended at the end of the command. I/O more than two seconds
-    /// before the start of the measurement counts as preparation.
+    /// `measured_ns` is the duration of the measurement, as reported in the result of the command.
+    /// The measurement is assumed to have ended when the command ended. I/O that was done more than
+    /// two seconds before the start of the measurement counts as preparation.
     #[must_use]
     pub fn end(mut self, ran_ns: u64, measured_ns: Option<u64>) -> Command {
         self.look();
@@ -411,7 +413,7 @@ fn open_flags(pid: i32, fd: i32) -> Option<u64> {
 /// Suffix that the kernel adds to the path of a deleted file.
 const GONE: &str = " (deleted)";
 
-/// Adds the devices and the file system that store a file.
+/// Adds the file system that stores a file, and the devices of this file system.
 fn add_location(mut file: OpenedFile) -> OpenedFile {
     let path = Path::new(&file.path);
     file.there = path.exists();
@@ -441,11 +443,12 @@ mod tests {
     fn observes_files_and_bytes_of_grandchildren() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let file = folder.path().join("data");
-        // Syncs the page, because a page that is already dirty is not counted again.
+        // Syncs the file first, because writing to a page that is already dirty would not be
+        // counted as another write.
         let mut made = fs::File::create(&file).unwrap();
         std::io::Write::write_all(&mut made, &vec![7u8; 4 << 20]).unwrap();
         made.sync_all().unwrap();
-        // A grandchild process has the file open until it receives a line.
+        // A grandchild process opens the file and keeps it open until it receives a line.
         let script = format!(
             "sh -c 'exec 3<>{0}; echo ready; read line; dd if=/dev/urandom of={0} bs=1M count=4 \
              conv=fsync,notrunc 2>/dev/null' & wait",

@@ -17,8 +17,8 @@ pub struct Line {
     pub name: String,
     /// CPUs to which the interrupt is currently delivered.
     pub cpus: Vec<u32>,
-    /// Number of times since boot that each CPU has handled the interrupt. Other CPUs are not
-    /// listed.
+    /// For each CPU: how often it has handled the interrupt since boot. CPUs that never handled the
+    /// interrupt are not listed.
     pub taken: BTreeMap<u32, u64>,
 }
 
@@ -27,7 +27,7 @@ pub struct Line {
 pub struct Completion {
     /// Kernel name of the disk.
     pub device: String,
-    /// CPUs that submit to each hardware queue; empty if unknown.
+    /// For each hardware queue: the CPUs that submit to it; empty if unknown.
     pub queues: Vec<Vec<u32>>,
     /// Interrupts of the disk's controller, which may also serve other disks.
     pub lines: Vec<Line>,
@@ -35,7 +35,8 @@ pub struct Completion {
     pub local_cpus: Vec<u32>,
 }
 
-/// Reads the completion path of a disk, or of a partition's disk. `proc` is the host's `/proc`.
+/// Reads the completion path of a disk. For a partition, reads the path of its disk. `proc` is the
+/// `/proc` directory of the host.
 #[must_use]
 pub fn of(sysfs: &Sysfs, proc: &Path, number: DeviceNumber) -> Option<Completion> {
     let directory = disk_directory(sysfs, number);
@@ -74,16 +75,16 @@ pub fn read_host(number: DeviceNumber) -> Option<Completion> {
     of(&Sysfs::host(), Path::new("/proc"), number)
 }
 
-/// Returns the directory of the device that raises the disk's interrupts. This is the nearest
-/// ancestor that has interrupts.
+/// Returns the directory of the device that raises the disk's interrupts. This device is the disk's
+/// nearest ancestor that has interrupts.
 fn controller(disk: &Path) -> Option<PathBuf> {
     let real = fs::canonicalize(disk).ok()?;
     let has = |directory: &&Path| !interrupts_of(directory).is_empty();
     if let Some(found) = real.ancestors().find(has) {
         return Some(found.to_path_buf());
     }
-    // With NVMe multipathing, the disk is a child of a subsystem, which has links to its
-    // controllers.
+    // With NVMe multipathing, the disk is a child of a subsystem. The directory of the subsystem
+    // contains links to its controllers.
     let subsystem = real.ancestors().find(|directory| {
         directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with("nvme-subsys"))
     })?;
@@ -107,7 +108,8 @@ fn interrupts_of(directory: &Path) -> Vec<u32> {
     numbers
 }
 
-/// Parses `/proc/interrupts`. Returns name and count per CPU for each interrupt number.
+/// Parses `/proc/interrupts`. Returns the handler name and the count of each CPU for each interrupt
+/// number.
 fn interrupts(text: &str) -> BTreeMap<u32, (String, BTreeMap<u32, u64>)> {
     let mut lines = text.lines();
     let cpus: Vec<u32> = lines

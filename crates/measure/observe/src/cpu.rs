@@ -2,8 +2,8 @@
 
 use procfs::{CpuTime, CurrentSI, KernelStats};
 
-/// CPU ticks since boot. Offline CPUs are missing, and the list does not contain the numbers of the
-/// CPUs. The CPUs of two readings can therefore be matched only if both readings have the same
+/// CPU ticks since boot. Offline CPUs are not listed, and the list does not contain the numbers of
+/// the CPUs. The CPUs of two readings can therefore be matched only if both readings list the same
 /// number of CPUs.
 #[derive(Clone, Debug)]
 pub struct CpuReading {
@@ -18,21 +18,21 @@ struct Ticks {
     all: u64,
 }
 
-/// CPU shares between two readings, 0 to 1.
+/// Shares of CPU time between two readings, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuShare {
-    /// Busy share of all CPUs. Time that the hypervisor stole does not count as busy.
+    /// Busy share of the time of all CPUs. Time that the hypervisor stole does not count as busy.
     pub busy: f64,
-    /// Stolen share of all CPUs.
+    /// Share of the time of all CPUs that the hypervisor stole.
     pub steal: f64,
-    /// Busy share of the busiest CPU, or of all CPUs if the number of CPUs changed.
+    /// Busy share of the busiest CPU. If the number of CPUs changed, the busy share of all CPUs.
     pub busiest: f64,
 }
 
 impl Ticks {
     fn of(time: &CpuTime) -> Self {
         let steal = time.steal.unwrap_or(0);
-        // `user` already includes `guest`, and `nice` includes `guest_nice`.
+        // The counter `user` already includes `guest`, and `nice` already includes `guest_nice`.
         let busy =
             time.user + time.nice + time.system + time.irq.unwrap_or(0) + time.softirq.unwrap_or(0);
         Self { busy, steal, all: busy + steal + time.idle + time.iowait.unwrap_or(0) }
@@ -64,15 +64,15 @@ impl CpuReading {
         Some(CpuShare { busy, steal, busiest })
     }
 
-    /// Returns the CPUs of this and an earlier reading in pairs. Returns no pairs if the number of
-    /// CPUs changed.
+    /// Pairs each CPU of this reading with the same CPU of an earlier reading. Returns no pairs if
+    /// the number of CPUs changed.
     fn matched<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = (&'a Ticks, &'a Ticks)> {
         let same = self.cpus.len() == before.cpus.len();
         self.cpus.iter().zip(&before.cpus).filter(move |_| same)
     }
 
-    /// Returns the stolen time of the CPU that lost the most time since an earlier reading, or of
-    /// all CPUs if the number of CPUs changed.
+    /// Returns the time that the hypervisor stole since an earlier reading from the CPU that lost
+    /// the most. If the number of CPUs changed, returns the total of all CPUs.
     pub fn stolen_ns_since(&self, before: &Self) -> u64 {
         let stolen = |(now, then): (&Ticks, &Ticks)| now.steal.saturating_sub(then.steal);
         let all = || stolen((&self.total, &before.total));
@@ -80,8 +80,8 @@ impl CpuReading {
         ticks.saturating_mul(1_000_000_000 / procfs::ticks_per_second().max(1))
     }
 
-    /// Returns true if the hypervisor has ever reported stolen time. Some hypervisors steal time
-    /// without reporting it.
+    /// Returns true if the hypervisor has reported stolen time since boot. Some hypervisors steal
+    /// time but never report it.
     pub fn has_reported_steal(&self) -> bool {
         self.total.steal > 0
     }
@@ -107,7 +107,7 @@ mod tests {
         let ticks = |busy, all| Ticks { busy, steal: 1, all };
         let of = |cpus: Vec<Ticks>, busy, all| CpuReading { total: ticks(busy, all), cpus };
         let before = of(vec![ticks(10, 100), ticks(900, 1_000)], 910, 1_100);
-        // The first CPU went offline, so the only CPU in the list is now the second one.
+        // The first CPU went offline, so the list contains only the second CPU.
         let now = of(vec![ticks(905, 1_050)], 915, 1_150);
         let share = now.since(&before).unwrap();
         assert_eq!((share.busy, share.busiest), (0.1, 0.1));

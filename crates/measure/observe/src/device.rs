@@ -1,8 +1,8 @@
-//! Block devices: description, underlying devices and counters.
+//! Reads block devices: their description, their underlying devices and their counters.
 //!
-//! [`crate::stack`] follows underlying devices. Counters are from `/sys/dev/block/MAJOR:MINOR/stat`
-//! (kernel: Documentation/block/stat.rst). Sectors in this file always have 512 bytes, independent
-//! of the device's block size.
+//! [`crate::stack`] follows the underlying devices. Counters are from
+//! `/sys/dev/block/MAJOR:MINOR/stat` (kernel: Documentation/block/stat.rst). Sectors in this file
+//! always have 512 bytes, independent of the device's block size.
 
 mod identity;
 mod unit;
@@ -21,12 +21,14 @@ const SECTOR_BYTES: u64 = 512;
 const NS_PER_MS: u64 = 1_000_000;
 
 impl DeviceNumber {
-    /// Returns the kernel name on this host; `None` if it is not a block device.
+    /// Returns the kernel name of the device on this host; `None` if the number is not that of a
+    /// block device.
     pub fn name(self) -> Option<String> {
         Sysfs::host().name(self)
     }
 
-    /// Reads the counters of this host's device since boot; `None` if they are not readable.
+    /// Reads the counters of a device of this host, counted since boot; `None` if they are not
+    /// readable.
     pub fn counters(self) -> Option<DeviceTotals> {
         let sysfs = Sysfs::host();
         let text = fs::read_to_string(sysfs.directory(self).join("stat")).ok()?;
@@ -58,7 +60,7 @@ fn parse_stat(name: &str, text: &str) -> Option<DeviceTotals> {
     })
 }
 
-/// Returns the increase between two readings.
+/// Returns the increase of the counters between two readings.
 pub fn difference(before: &DeviceTotals, after: &DeviceTotals) -> DeviceTotals {
     let option = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_sub(b?));
     DeviceTotals {
@@ -80,7 +82,7 @@ pub fn difference(before: &DeviceTotals, after: &DeviceTotals) -> DeviceTotals {
     }
 }
 
-/// Description of a block device, its number, and the devices below it.
+/// Description of a block device, the device number, and the devices directly below it.
 #[derive(Clone, Debug)]
 pub struct DeviceDescription {
     pub device: Device,
@@ -90,7 +92,7 @@ pub struct DeviceDescription {
     pub backing: Option<PathBuf>,
 }
 
-/// Returns the directory of a disk, or of a partition's disk.
+/// Returns the directory of a disk. For a partition, returns the directory of its disk.
 pub(crate) fn disk_directory(sysfs: &Sysfs, number: DeviceNumber) -> PathBuf {
     let directory = fs::canonicalize(sysfs.directory(number)).unwrap_or_default();
     match (directory.join("partition").exists(), directory.parent()) {
@@ -154,8 +156,8 @@ pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<DeviceDescription
     Some(DeviceDescription { device, below, backing: backing.map(PathBuf::from) })
 }
 
-/// Determines the kind of device from the directories that its driver creates, because names are
-/// arbitrary.
+/// Determines the kind of a device from the directories that its driver creates, because device
+/// names are arbitrary.
 fn kind(directory: &Path, name: &str, partition: bool) -> &'static str {
     let has = |of: &str| directory.join(of).exists();
     match name {
@@ -169,7 +171,8 @@ fn kind(directory: &Path, name: &str, partition: bool) -> &'static str {
     }
 }
 
-/// Parses `none [mq-deadline] kyber` as `mq-deadline`.
+/// Parses text such as `none [mq-deadline] kyber`. The result is the name in brackets:
+/// `mq-deadline`.
 fn chosen(text: &str) -> String {
     let inner = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inner.map_or(text, |(name, _)| name).to_owned()

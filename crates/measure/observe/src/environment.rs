@@ -1,4 +1,4 @@
-//! Description of the host for `environment.json`.
+//! Describes the host in `environment.json`.
 
 use std::fs;
 use std::path::Path;
@@ -8,8 +8,8 @@ use procfs::{CpuInfo, Current, Meminfo};
 
 use crate::{mount, namespace, stack};
 
-/// Describes the host and the storage that contains `paths` (directories, files or devices of the
-/// target).
+/// Describes the host, and the storage that contains `paths`. The paths are directories, files or
+/// devices of the target.
 pub fn collect(paths: &[&Path]) -> Environment {
     let memory = Meminfo::current().ok();
     let mut environment = Environment {
@@ -64,8 +64,8 @@ fn cpu_model() -> Option<String> {
     CpuInfo::current().ok()?.model_name(0).map(str::to_owned)
 }
 
-/// Names that identify virtual machines in firmware tables. They are needed for processors without
-/// a hypervisor flag.
+/// Names in firmware tables that show that the host is a virtual machine. They are needed because
+/// some processors have no hypervisor flag.
 const HYPERVISORS: [&str; 13] = [
     "QEMU",
     "KVM",
@@ -93,8 +93,8 @@ fn virtualisation() -> Option<String> {
     )
 }
 
-/// Returns the hypervisor, according to the processor flag or the firmware tables. On a physical
-/// machine, the tables contain the name of the manufacturer.
+/// Returns the name of the hypervisor. The sources are the processor flag and the firmware tables.
+/// On a physical machine, the tables contain the name of the manufacturer.
 fn virtualised_by(flagged: bool, vendor: Option<&str>, product: Option<&str>) -> Option<String> {
     let is_metal = product.is_some_and(|product| product.contains(".metal"));
     let known = [vendor, product]

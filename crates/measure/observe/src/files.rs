@@ -1,5 +1,5 @@
-//! Examines the files of the target and the backing files of loop devices: holes, unwritten,
-//! compressed and shared extents, and the data settings of the file system.
+//! Examines the files of the target and the backing files of loop devices. The results are holes,
+//! extents that are unwritten, compressed or shared, and the data settings of the file system.
 
 use std::fs::File;
 use std::io;
@@ -15,13 +15,13 @@ use rustix::fs::{AtFlags, CWD, FileType, IFlags, Mode, OFlags, StatxFlags};
 
 use crate::{mount, stack};
 
-/// Maximum number of extents that are listed per file. This number is sufficient for 1 TiB in
-/// extents of 1 MiB.
+/// Maximum number of extents that are listed for a file. A file of 1 TiB can be listed in full if
+/// its extents have 1 MiB.
 const EXTENTS_MAX: usize = 1 << 20;
-/// Unit of `st_blocks`, which is independent of the file system's block size.
+/// Unit of `st_blocks` in bytes. It does not depend on the block size of the file system.
 const STAT_BLOCK_BYTES: u64 = 512;
 
-/// Sums the extents of `files`. Devices are ignored. `None` if no path is a file.
+/// Counts the extents of `files`. Devices are ignored. `None` if no path is a file.
 pub fn extents_of(files: &[PathBuf], unknown: &mut Vec<ObservationGap>) -> Option<Extents> {
     let mut sum: Option<Extents> = None;
     for path in files {
@@ -58,14 +58,16 @@ fn add(sum: Option<Extents>, one: Extents) -> Extents {
 
 /// Opens a regular file for reading; `None` if the path is not a regular file.
 ///
-/// The owner of the directory may replace a file by a FIFO or by a device. `open` blocks on a FIFO,
-/// and may have side effects on a device. The function checks the kind before it opens the file.
+/// The owner of the directory may replace a file by a FIFO or by a device. `open` would block on a
+/// FIFO, and could have side effects on a device. The function therefore checks the kind of the
+/// file before it opens the file.
 fn open_regular(path: &Path) -> io::Result<Option<File>> {
     let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     if !FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode).is_file() {
         return Ok(None);
     }
-    // Unlike the function of the standard library, this call is not repeated without a limit.
+    // The function of the standard library would repeat this call without a limit, so it is not
+    // used here.
     let name = format!("/proc/self/fd/{}", found.as_raw_fd());
     let opened = rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     Ok(Some(File::from(opened)))
@@ -103,7 +105,7 @@ fn of_file(path: &Path) -> Result<Option<Extents>, String> {
     Ok(Some(found))
 }
 
-/// Returns the backing files of loop devices that store `paths`.
+/// Returns the backing files of the loop devices that store `paths`.
 pub fn backing_files(paths: &[PathBuf]) -> Vec<PathBuf> {
     let stacks = paths.iter().flat_map(|path| stack::read(path).backing);
     let mut files: Vec<PathBuf> =
@@ -114,7 +116,7 @@ pub fn backing_files(paths: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Reads the data settings of the file system at `path`. `file` is a file of the target on this
-/// file system. Its attributes override the mount options.
+/// file system. The attributes of this file override the mount options.
 pub fn file_system(path: &Path, file: Option<&Path>) -> FileSystem {
     let mount = mount::describe(path);
     let flags = file.and_then(inode_flags);
@@ -132,8 +134,8 @@ pub fn file_system(path: &Path, file: Option<&Path>) -> FileSystem {
     }
 }
 
-/// Returns the alignment that direct I/O on a file requires (`STATX_DIOALIGN`, Linux 6.1). Returns
-/// 0 if the file system accepts `O_DIRECT` but still buffers the I/O, for example ext4 with
+/// Returns the alignment that a file requires for direct I/O (`STATX_DIOALIGN`, Linux 6.1). Returns
+/// 0 if the file system accepts `O_DIRECT` but buffers the I/O nevertheless, as ext4 does with
 /// journalled data. `None` if unknown.
 pub(crate) fn direct_align_bytes(file: &Path) -> Option<u32> {
     let requested = StatxFlags::DIOALIGN;
@@ -142,7 +144,7 @@ pub(crate) fn direct_align_bytes(file: &Path) -> Option<u32> {
     reported.then_some(stat.stx_dio_offset_align)
 }
 
-/// State of the backing files of loop devices, with their page cache residency.
+/// State of the backing files of loop devices, including the share that is in the page cache.
 #[derive(Clone, Debug)]
 pub(crate) struct BackingWatch {
     files: Vec<(BackingFile, PathBuf)>,
@@ -179,8 +181,8 @@ impl BackingWatch {
     }
 }
 
-/// Returns the total size of files, and the number of their bytes in the page cache; `None` if a
-/// file cannot be read.
+/// Returns two numbers: the total size of files, and the number of their bytes in the page cache.
+/// `None` if a file cannot be read.
 pub fn resident(files: &[PathBuf]) -> Option<(u64, u64)> {
     files.iter().try_fold((0, 0), |(size, held), file| {
         let (one, now) = cached(file)?;
@@ -188,7 +190,7 @@ pub fn resident(files: &[PathBuf]) -> Option<(u64, u64)> {
     })
 }
 
-/// Returns the size of a file and its page cache residency.
+/// Returns two numbers: the size of a file, and the number of its bytes in the page cache.
 fn cached(path: &Path) -> Option<(u64, Residency)> {
     let file = open_regular(path).ok()??;
     let size_bytes = file.metadata().ok()?.len();
@@ -203,9 +205,9 @@ fn inode_flags(file: &Path) -> Option<IFlags> {
     rustix::fs::ioctl_getflags(open_regular(file).ok()??).ok()
 }
 
-/// `FS_NOCOMP_FL` (include/uapi/linux/fs.h): the file is never compressed.
+/// If this flag is set, the file is never compressed (`FS_NOCOMP_FL`, include/uapi/linux/fs.h).
 const NO_COMPRESSION: IFlags = IFlags::from_bits_retain(0x400);
-/// File systems without compression.
+/// File systems that cannot compress data.
 const PLAIN: [&str; 8] = ["ext2", "ext3", "ext4", "xfs", "tmpfs", "ramfs", "vfat", "jfs"];
 
 fn compression(mount: &Mount, flags: Option<IFlags>) -> Option<String> {

@@ -1,4 +1,5 @@
-//! Reads memory, pressure stall information, CPU quotas, CPU frequency and wall clock of the host.
+//! Reads values of the host: memory, pressure stall information, CPU quotas, CPU frequency and wall
+//! clock.
 
 use std::fs;
 
@@ -11,23 +12,24 @@ use procfs::{Current, Meminfo};
 pub struct HostReading {
     at_ns: u64,
     cached_bytes: Option<u64>,
-    /// Number of bytes that are dirty or being written back.
+    /// Number of bytes in the page cache that are dirty or are being written back.
     pub dirty_bytes: Option<u64>,
-    /// Total pressure stall times in microseconds, in the order I/O `some`, I/O `full`, CPU `some`
-    /// and memory `some`.
+    /// Total pressure stall times in microseconds. The order is I/O `some`, I/O `full`, CPU `some`,
+    /// memory `some`.
     pressure_us: [Option<u64>; 4],
     throttled_ns: Option<u64>,
     /// Mean frequency of the CPUs.
     pub frequency_hz: Option<u64>,
-    /// Wall clock minus monotonic clock.
+    /// Time of the wall clock minus time of the monotonic clock.
     offset_ns: i128,
     source: Option<String>,
-    /// Reading of the monotonic clock, and the kernel's time since boot.
+    /// Reading of the monotonic clock, and the time since boot that the kernel reported at that
+    /// moment.
     uptime: Option<(u64, u64)>,
 }
 
-/// Maximum time between the readings of two clocks. If more time passes, both clocks are read
-/// again.
+/// Maximum time between the readings of two clocks. If more time passes between them, both clocks
+/// are read again.
 const NEAR_NS: u64 = 1_000_000;
 
 impl HostReading {
@@ -58,7 +60,8 @@ impl HostReading {
         }
     }
 
-    /// Returns the share of time with pressure stalls between two readings, for each kind of stall.
+    /// Returns the share of the time between two readings in which tasks were stalled, for each
+    /// kind of stall.
     pub fn pressure_since(&self, before: &Self) -> Pressure {
         let time_us = (self.at_ns.saturating_sub(before.at_ns) / 1000).max(1) as f64;
         let share = |at: usize| {
@@ -73,12 +76,12 @@ impl HostReading {
         }
     }
 
-    /// Returns the time for which this control group was throttled between two readings.
+    /// Returns for how long this control group was throttled between two readings.
     pub fn throttled_since(&self, before: &Self) -> Option<u64> {
         self.throttled_ns?.checked_sub(before.throttled_ns?)
     }
 
-    /// Returns the memory state at an earlier reading and at this reading.
+    /// Returns the memory state twice: at an earlier reading and at this reading.
     pub fn memory_since(&self, before: &Self) -> Memory {
         Memory {
             cached_bytes_before: before.cached_bytes,
@@ -99,8 +102,8 @@ impl HostReading {
         watch.kernel_ns = kernel.checked_sub(kernel_then);
     }
 
-    /// Records a step of the wall clock against the monotonic clock that exceeds the kernel's
-    /// slewing of 500 ppm, and a change of the clock source.
+    /// Records a step of the wall clock relative to the monotonic clock, if the step is larger than
+    /// the kernel's slewing of 500 ppm. Also records a change of the clock source.
     pub fn record_clock_step(&self, before: &Self, watch: &mut ClockWatch) {
         let moved = (self.offset_ns - before.offset_ns).unsigned_abs();
         let slewed = u128::from(self.at_ns.saturating_sub(before.at_ns) / 2000);
@@ -114,8 +117,8 @@ impl HostReading {
     }
 }
 
-/// Reads `/proc/uptime` and the monotonic clock together. `None` if the file is not provided by the
-/// kernel itself, as in some containers.
+/// Reads `/proc/uptime` and the monotonic clock together. `None` if the kernel itself does not
+/// provide the file, as in some containers.
 fn uptime() -> Option<(u64, u64)> {
     let path = "/proc/uptime";
     let kind = rustix::fs::statfs(path).ok()?.f_type;
@@ -136,7 +139,8 @@ fn uptime() -> Option<(u64, u64)> {
     Some(best.1)
 }
 
-/// Parses the seconds since boot, to hundredths (kernel: Documentation/filesystems/proc.rst).
+/// Parses the seconds since boot. They have two decimals (kernel:
+/// Documentation/filesystems/proc.rst).
 fn parse_uptime(text: &str) -> Option<u64> {
     let seconds: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
     Some((seconds * 1e9) as u64)
@@ -147,15 +151,14 @@ fn clock_source() -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// Parses `total=` in a line of `/proc/pressure` (kernel: Documentation/accounting/psi.rst), in
-/// microseconds.
+/// Parses the value of `total=` in a line of `/proc/pressure`, in microseconds (kernel:
+/// Documentation/accounting/psi.rst).
 fn total_us(text: &str, line: &str) -> Option<u64> {
     let line = text.lines().find_map(|l| l.strip_prefix(line))?;
     line.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
 }
 
-/// Reads the time for which this process's control group (version 2 or 1) was throttled by its CPU
-/// quota.
+/// Reads for how long the CPU quota has throttled this process's control group (version 2 or 1).
 pub(crate) fn throttled_ns() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     for line in groups.lines() {
@@ -188,7 +191,7 @@ fn throttled_in(text: &str) -> Option<u64> {
     value("throttled_usec").map(|us| us.saturating_mul(1000)).or_else(|| value("throttled_time"))
 }
 
-/// Returns the mean frequency from cpufreq, which most virtual machines do not have.
+/// Returns the mean CPU frequency from cpufreq. Most virtual machines do not have cpufreq.
 fn frequency_hz() -> Option<u64> {
     let entries = fs::read_dir("/sys/devices/system/cpu/cpufreq").ok()?;
     let khz: Vec<u64> = entries

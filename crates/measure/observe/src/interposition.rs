@@ -12,12 +12,13 @@ use crate::device::DeviceNumber;
 /// `statfs` type of the kernel's own file systems (kernel: include/uapi/linux/magic.h).
 const PROC_MAGIC: FsWord = PROC_SUPER_MAGIC;
 const SYSFS_MAGIC: FsWord = 0x6265_6572;
-/// Inode number of the root of `/proc` and of `/sys`.
+/// Inode number of the root of `/proc`, and of the root of `/sys`.
 const ROOT_INODE: u64 = 1;
 
-/// Files that Plimsoll reads about this process and its mounts.
+/// Names of the files that Plimsoll reads about its own process and its mounts.
 const OF_PROC: [&str; 4] = ["self", "self/io", "self/mountinfo", "self/fd"];
-/// Files that Plimsoll reads about a device, relative to the device's directory.
+/// Names of the files that Plimsoll reads about a device. They are relative to the device's
+/// directory.
 const OF_DEVICE: [&str; 9] = [
     "",
     "/stat",
@@ -30,8 +31,8 @@ const OF_DEVICE: [&str; 9] = [
     "/slaves",
 ];
 
-/// Checks for preloaded libraries and a tracer, and for mounts over the files of these devices.
-/// Returns `None` if no check found anything, but some checks were impossible.
+/// Checks for preloaded libraries, for a tracer, and for mounts over the files of these devices.
+/// Returns `None` if some checks were impossible and the other checks found nothing.
 #[must_use]
 pub fn detect(devices: &[DeviceNumber]) -> Option<Vec<String>> {
     let mut found: Vec<String> = preloaded("self")
@@ -56,8 +57,8 @@ pub fn detect(devices: &[DeviceNumber]) -> Option<Vec<String>> {
     (looked || !found.is_empty()).then_some(found)
 }
 
-/// Returns the libraries that a process (`self`, or its id) preloads because of its environment or
-/// the system's settings.
+/// Returns the libraries that a process preloads. The process is given as `self` or by its id. The
+/// environment or the system's settings can name such libraries.
 #[must_use]
 pub fn preloaded(process: &str) -> Vec<String> {
     let read = |file: &str| fs::read(format!("/proc/{process}/{file}")).unwrap_or_default();
@@ -69,8 +70,8 @@ pub fn preloaded(process: &str) -> Vec<String> {
     if named.is_empty() {
         return named;
     }
-    // A static program loads no libraries, and the environment may name a library that does not
-    // exist.
+    // The environment alone proves nothing: a static program loads no libraries, and the named
+    // library may not exist.
     let maps = String::from_utf8_lossy(&read("maps")).into_owned();
     named.retain(|library| is_mapped(library, &maps));
     named.sort();
@@ -85,7 +86,7 @@ fn tracer(status: &str) -> Option<u32> {
     line.trim().parse().ok().filter(|pid| *pid != 0)
 }
 
-/// Returns the libraries named in an environment variable.
+/// Returns the libraries that an environment variable names.
 fn libraries_in(variable: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(variable);
     let value = ["LD_PRELOAD=", "LD_AUDIT="].iter().find_map(|name| text.strip_prefix(name));
@@ -106,9 +107,9 @@ fn is_mapped(library: &str, maps: &str) -> bool {
     mapped.map(|path| name(Path::new(path))).any(|path| path.is_some() && names.contains(&path))
 }
 
-/// Returns a description of each of the `names` in `root` over which another file system is
-/// mounted, and of `root` itself if it is not the kernel's file system. `None` if the kernel cannot
-/// report mounts.
+/// Checks whether other file systems hide the kernel's files. Returns a description of each entry
+/// of `names` in `root` over which a file system is mounted, and of `root` itself if it is not the
+/// kernel's file system. `None` if the kernel cannot report mounts.
 fn covered(
     root: &Path,
     magic: FsWord,
@@ -130,9 +131,9 @@ fn covered(
                 let root = root.display();
                 found.push(format!("another file system is mounted over {root}/{name}"));
             }
-            // The call is missing (before Linux 5.6) or blocked by a filter.
+            // Either the kernel has no such call (before Linux 5.6), or a filter blocks it.
             Err(Errno::NOSYS | Errno::PERM) => return None,
-            // A missing file cannot be covered by a mount.
+            // A file that does not exist cannot be hidden by a mount.
             _ => {}
         }
     }
@@ -151,9 +152,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(covered(directory.path(), PROC_MAGIC, []).unwrap().len(), 1);
         assert_eq!(covered(Path::new("/proc/self"), PROC_MAGIC, []).unwrap().len(), 1);
-        // If a file system is mounted over a name, its root is detected.
+        // A file system that is mounted on a name is detected, because the name is then the root of
+        // that file system.
         assert_eq!(covered(proc, PROC_MAGIC, ["../proc".to_owned()]).unwrap().len(), 1);
-        // Missing files were not checked.
+        // If a file does not exist, the result states that the file was not checked.
         assert_eq!(covered(&directory.path().join("none"), PROC_MAGIC, []), None);
     }
 

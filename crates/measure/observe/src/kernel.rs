@@ -1,5 +1,6 @@
 //! Reads the storage I/O of kernel threads from `/proc/PID/io`. Loop devices, file systems and
-//! in-kernel servers use these threads to submit I/O for others. Needs root.
+//! in-kernel servers use these threads to submit I/O for other processes. Reading the counters
+//! requires root.
 //!
 //! A worker exits after five idle minutes (kernel/workqueue.c, `IDLE_WORKER_TIMEOUT`), and its
 //! counters are lost. If the counters are read more often than that, no I/O is lost.
@@ -10,14 +11,15 @@ use std::fs;
 use plimsoll_evidence::observed::IoBytes;
 use procfs::process::Process;
 
-/// Interval between readings.
+/// Interval between two readings of the counters.
 const EVERY_NS: u64 = 30_000_000_000;
 /// Process id of the parent of all kernel threads.
 const KTHREADD: i32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ThreadCounters {
-    /// Start time in ticks since boot. It distinguishes threads, because ids are reused.
+    /// Start time of the thread, in ticks since boot. It distinguishes threads with the same id,
+    /// because ids are reused.
     started: u64,
     moved: IoBytes,
 }
@@ -45,7 +47,7 @@ impl KernelWatch {
         }
     }
 
-    /// Reads the counters if the interval since the last reading has passed.
+    /// Reads the counters if at least the interval has passed since the last reading.
     pub fn sample(&mut self, now_ns: u64) {
         if now_ns.saturating_sub(self.read_at_ns) >= EVERY_NS {
             self.read_at_ns = now_ns;
@@ -73,7 +75,8 @@ impl KernelWatch {
     }
 }
 
-/// Returns the I/O between two readings. A new thread is counted from zero.
+/// Returns the I/O between two readings. For a thread that is new in the second reading, all of its
+/// I/O counts.
 fn rise(before: &BTreeMap<i32, ThreadCounters>, now: &BTreeMap<i32, ThreadCounters>) -> IoBytes {
     now.iter().fold(IoBytes::default(), |sum, (pid, now)| {
         let then = before.get(pid).filter(|then| then.started == now.started);
@@ -85,7 +88,7 @@ fn read() -> Option<BTreeMap<i32, ThreadCounters>> {
     let children = fs::read_to_string(format!("/proc/{KTHREADD}/task/{KTHREADD}/children")).ok()?;
     let mut counted = BTreeMap::new();
     for pid in children.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()) {
-        // Skip a thread that has exited.
+        // Skips a thread that has exited.
         let Ok(process) = Process::new(pid) else { continue };
         let Ok(stat) = process.stat() else { continue };
         match process.io() {
@@ -117,7 +120,7 @@ mod tests {
         let before = reading(&[(7, 1, 900), (8, 1, 50)]);
         let now = reading(&[(7, 1, 950), (9, 3, 30)]);
         assert_eq!(rise(&before, &now).read_bytes, 80);
-        // A reused id belongs to another thread.
+        // If the start time has changed, another thread has reused the id.
         assert_eq!(rise(&before, &reading(&[(7, 2, 10)])).read_bytes, 10);
     }
 }

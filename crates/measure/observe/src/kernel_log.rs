@@ -1,5 +1,5 @@
-//! Reads I/O errors from the kernel log (`/dev/kmsg`; Documentation/ABI/testing/dev-kmsg). Needs
-//! root, or a kernel that shows its log to all users.
+//! Reads I/O errors from the kernel log (`/dev/kmsg`; Documentation/ABI/testing/dev-kmsg). Reading
+//! the log requires root, unless the kernel shows its log to all users.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 /// Maximum size of a record (kernel/printk, `PRINTK_MESSAGE_MAX`).
 const RECORD_BYTES_MAX: usize = 8 << 10;
 
-/// Reader of new kernel log records.
+/// Reads kernel log records that are new since it was opened.
 #[derive(Debug, Default)]
 pub struct KernelLog {
     log: Option<File>,
@@ -41,7 +41,7 @@ impl KernelLog {
                         *errors.entry(device.to_owned()).or_insert(0) += 1;
                     }
                 }
-                // Some records were overwritten before they were read.
+                // Some records were overwritten before this reader read them.
                 Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
                 Err(_) => return None,

@@ -1,11 +1,11 @@
-//! Observation of the underlying system: block devices, page cache, CPU and host. This crate only
-//! reads values and counts events; it does not judge them. Values that it cannot read are unknown,
-//! never zero.
+//! Observes the underlying system: block devices, page cache, CPU and host. This crate only reads
+//! values and counts events; it does not judge them. A value that it cannot read is reported as
+//! unknown, never as zero.
 //!
 //! # Where to change what
 //!
-//! - to add an observation: one file for each source, called from `observer.rs`; its format in a
-//!   bundle is defined in `judge/evidence/src/observed`
+//! - to add an observation, add one file for its source, and call it from `observer.rs`.
+//!   `judge/evidence/src/observed` defines the format of the observation in a bundle.
 //! - network interfaces and TCP: `links.rs`
 
 pub mod access_profile;

@@ -1,4 +1,5 @@
-//! Limits and priorities of this process: control groups, I/O priority, nice value, `RLIMIT_*`.
+//! Reads the limits and priorities of this process: control groups, I/O priority, nice value,
+//! `RLIMIT_*`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,16 +9,17 @@ use plimsoll_evidence::observed::Limits;
 use plimsoll_sys::limits::{IoPriority, io_priority};
 use procfs::process::Process;
 
-/// Value that means "no limit" in version 1: the largest multiple of the page size.
+/// Value that means "no limit" in control groups of version 1. It is the largest multiple of the
+/// page size.
 const NO_LIMIT_V1: u64 = 1 << 60;
-/// I/O limits of version 2, with their keys in `io.max`.
+/// I/O limits of control groups of version 2, with their keys in `io.max`.
 const IO_MAX: [(&str, &str); 4] = [
     ("rbps", "read-bytes-per-s"),
     ("wbps", "write-bytes-per-s"),
     ("riops", "reads-per-s"),
     ("wiops", "writes-per-s"),
 ];
-/// I/O limits of version 1, with the names of their files.
+/// I/O limits of control groups of version 1, with the names of their files.
 const THROTTLE: [(&str, &str); 4] = [
     ("blkio.throttle.read_bps_device", "read-bytes-per-s"),
     ("blkio.throttle.write_bps_device", "write-bytes-per-s"),
@@ -41,7 +43,8 @@ pub fn read() -> Limits {
     limits
 }
 
-/// Reads the limits of the control groups that `/proc/self/cgroup` lists, below `root`.
+/// Reads the limits of the control groups that `/proc/self/cgroup` lists. `root` is the directory
+/// in which the groups are mounted.
 fn of_groups(root: &Path, groups: &str) -> Limits {
     let mut found = LimitReader::default();
     for line in groups.lines() {
@@ -53,8 +56,7 @@ fn of_groups(root: &Path, groups: &str) -> Limits {
             }
             continue;
         }
-        // If controllers share a hierarchy, there is either a link for each controller or one
-        // common directory.
+        // Controllers that share a hierarchy either have a link each, or one common directory.
         for controller in controllers.split(',').chain(std::iter::once(controllers)) {
             found.ancestors(&root.join(controller), path, LimitReader::version_1);
         }
@@ -62,7 +64,7 @@ fn of_groups(root: &Path, groups: &str) -> Limits {
     Limits { io: found.io.into_iter().collect(), ..found.limits }
 }
 
-/// Limits of the groups that have been read so far.
+/// Limits of the control groups that have been read so far.
 #[derive(Default)]
 struct LimitReader {
     limits: Limits,
@@ -70,8 +72,8 @@ struct LimitReader {
 }
 
 impl LimitReader {
-    /// Reads a group and its ancestors. In a container, the container's own group may appear as the
-    /// root group.
+    /// Reads the limits of a control group and its ancestors. In a container, the container's own
+    /// group may appear as the root group.
     fn ancestors(&mut self, mounted: &Path, path: &str, read: fn(&mut Self, &Path, bool)) {
         let path = path.trim_start_matches('/');
         let mut own = true;
@@ -155,8 +157,8 @@ impl LimitReader {
     }
 }
 
-/// Parses `/proc/self/limits`: a name of several words, the soft limit, the hard limit and the
-/// unit. At least two spaces separate the columns.
+/// Parses `/proc/self/limits`. Each line contains a name of several words, the soft limit, the hard
+/// limit and the unit. At least two spaces separate these columns.
 fn of_process(text: &str) -> BTreeMap<String, String> {
     let row = |line: &str| {
         let mut columns = line.split("  ").map(str::trim).filter(|column| !column.is_empty());
@@ -218,7 +220,7 @@ mod tests {
         assert_eq!((limits.memory_bytes, limits.cpus), (Some(512 << 20), None));
         assert_eq!(limits.io, ["8:16 write-bytes-per-s 4096"]);
         assert_eq!(of_groups(root, "4:memory:/\n").memory_bytes, None);
-        // In a container, its own group may appear as the root group.
+        // In a container, the container's own group may appear as the root group.
         group(root, "memory", &[("memory.limit_in_bytes", "1048576\n")]);
         assert_eq!(of_groups(root, "4:memory:/unseen/x\n").memory_bytes, Some(1 << 20));
         let nothing = of_groups(&root.join("none"), "0::/\n");

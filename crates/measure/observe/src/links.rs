@@ -1,11 +1,11 @@
-//! Network interfaces and TCP of this process's network namespace, from `/proc/net/dev`,
-//! `/proc/net/snmp` and `/proc/net/netstat` (kernel: Documentation/networking/statistics.rst,
-//! snmp_counter.rst). Interface properties are from `/sys/class/net`
-//! (Documentation/ABI/testing/sysfs-class-net).
+//! Reads the counters of network interfaces and TCP in the network namespace of this process. The
+//! sources are `/proc/net/dev`, `/proc/net/snmp` and `/proc/net/netstat` (kernel:
+//! Documentation/networking/statistics.rst, snmp_counter.rst). Interface properties are from
+//! `/sys/class/net` (Documentation/ABI/testing/sysfs-class-net).
 //!
-//! `/proc/net` shows the process's own namespace. `/sys/class/net` shows the namespace in which it
-//! was mounted, which is the namespace of the host after `nsenter`. `/sys/class/net` is used only
-//! if both list the same interfaces with the same counts.
+//! `/proc/net` shows the network namespace of the process. `/sys/class/net` shows the namespace in
+//! which `/sys` was mounted; after `nsenter`, this is the namespace of the host. `/sys/class/net`
+//! is used only if both directories list the same interfaces with the same counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,19 +15,19 @@ use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Tcp};
 
 use crate::sysfs::{self, Sysfs};
 
-/// Maximum number of interfaces with rows in the series. A container host may have hundreds of
-/// interfaces.
+/// Maximum number of interfaces for which the series contains rows. A container host may have
+/// hundreds of interfaces.
 const SERIES_MAX: usize = 16;
 const LOOPBACK: &str = "lo";
 
-/// Counter values at one moment.
+/// Values of the counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Reading {
     interfaces: BTreeMap<String, LinkCounters>,
     tcp: Option<Tcp>,
 }
 
-/// Properties of an interface from `/sys`.
+/// Properties of a network interface, read from `/sys`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct InterfaceProperties {
     hardware: bool,
@@ -37,29 +37,29 @@ struct InterfaceProperties {
     carrier_changes: Option<u64>,
 }
 
-/// Observer of interfaces and TCP.
+/// Observes network interfaces and TCP.
 #[derive(Clone, Debug, Default)]
 pub struct LinkWatch {
     /// Counters and properties at the start of the phase; `None` if they are not readable.
     phase_start: Option<(Reading, BTreeMap<String, InterfaceProperties>)>,
     last: Option<Reading>,
-    /// Properties that were read before the phase.
+    /// Properties of the interfaces, read before the phase.
     early_properties: Option<BTreeMap<String, InterfaceProperties>>,
     /// Interfaces that appeared, disappeared or were reset during the phase.
     discontinuous: BTreeSet<String>,
     from_ns: u64,
-    /// Interfaces with rows in the series.
+    /// Interfaces for which the series contains rows.
     series_names: BTreeSet<String>,
 }
 
 impl LinkWatch {
-    /// Reads the properties in `/sys` before the phase, because reading them is slow with some
-    /// drivers and configuration tools.
+    /// Reads the properties in `/sys`. This is done before the phase, because some drivers and
+    /// configuration tools make it slow.
     pub fn look(&mut self) {
         self.early_properties = Some(read_host_properties().unwrap_or_default());
     }
 
-    /// Starts the totals. `since_start_ns` is the time since the start of the run.
+    /// Starts to count the totals. `since_start_ns` is the time since the start of the run.
     pub fn begin(&mut self, since_start_ns: impl Fn() -> u64) {
         let early_properties = self.early_properties.take();
         let traits = early_properties.unwrap_or_else(|| read_host_properties().unwrap_or_default());
@@ -69,8 +69,8 @@ impl LinkWatch {
         self.discontinuous.clear();
     }
 
-    /// Reads the counters. Calls `gauge` with the increase of each counter and the counter's name
-    /// in the series.
+    /// Reads the counters. For each counter, calls `gauge` with its increase and with its name in
+    /// the series.
     pub fn sample(&mut self, gauge: impl FnMut(String, f64)) {
         self.follow(Reading::now(), gauge);
     }
@@ -153,12 +153,12 @@ impl Reading {
     }
 }
 
-/// Parses `/proc/net/dev`: two header lines, then `name:` and sixteen counters. `None` for any
-/// other format.
+/// Parses `/proc/net/dev`. After two header lines, each line contains `name:` and sixteen counters.
+/// `None` if the text has any other format.
 fn interfaces(text: &str) -> Option<BTreeMap<String, LinkCounters>> {
     let one = |line: &str| {
-        // A name can contain any character except space, slash and colon (the kernel's
-        // dev_valid_name).
+        // The name of an interface can contain any character except space, slash and colon (the
+        // kernel's dev_valid_name).
         let (name, numbers) = line.split_once(':')?;
         let numbers: Vec<u64> =
             numbers.split_ascii_whitespace().map(|n| n.parse().ok()).collect::<Option<_>>()?;
@@ -212,7 +212,7 @@ fn tcp(snmp: &str, netstat: Option<&str>) -> Option<Tcp> {
     })
 }
 
-/// Returns the increase between two readings; `None` if a counter was reset.
+/// Returns the increase of the counters between two readings; `None` if a counter was reset.
 fn risen(then: &LinkCounters, now: &LinkCounters) -> Option<LinkCounters> {
     let rise = |of: fn(&LinkCounters) -> u64| of(now).checked_sub(of(then));
     Some(LinkCounters {
@@ -244,8 +244,8 @@ fn read_host_properties() -> Option<BTreeMap<String, InterfaceProperties>> {
     is_same(&before, &received, &Reading::now()?).then_some(traits)
 }
 
-/// Returns true if `/sys` showed the same interfaces as the two readings of counters before and
-/// after it.
+/// `/sys` was read between two readings of the counters. Returns true if it showed the same
+/// interfaces as both readings.
 fn is_same(before: &Reading, received: &BTreeMap<String, u64>, after: &Reading) -> bool {
     before.interfaces.keys().eq(received.keys())
         && received.iter().all(|(name, bytes)| {
@@ -254,7 +254,7 @@ fn is_same(before: &Reading, received: &BTreeMap<String, u64>, after: &Reading) 
         })
 }
 
-/// Returns the properties of each interface, and its received bytes.
+/// For each interface, returns its properties and the number of received bytes.
 fn read_properties(
     sysfs: &Sysfs,
 ) -> (BTreeMap<String, InterfaceProperties>, BTreeMap<String, u64>) {

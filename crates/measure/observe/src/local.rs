@@ -7,7 +7,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
 
-/// `SOCK_DIAG_BY_FAMILY`, the type of the request and of the response.
+/// `SOCK_DIAG_BY_FAMILY`, which is the type of the request and of the response.
 const BY_FAMILY: u16 = 20;
 /// `NLM_F_REQUEST | NLM_F_DUMP`.
 const DUMP: u16 = 0x301;
@@ -17,14 +17,16 @@ const ENDS: [u16; 2] = [2, 3];
 const SHOW_PEER: u32 = 4;
 /// `UNIX_DIAG_PEER`.
 const PEER: u16 = 2;
-/// Size of a message header, and of the fixed part before the attributes.
+/// `HEAD` is the size of a message header. `BODY` is the size of the fixed part before the
+/// attributes.
 const HEAD: usize = 16;
 const BODY: usize = 16;
-/// Maximum number of messages that are read, in case the kernel never ends the dump.
+/// Maximum number of messages that are read. The limit is needed in case the kernel never ends its
+/// reply.
 const MESSAGES_MAX: usize = 4096;
 
-/// Returns the inode of each socket's peer in this network namespace; empty if the kernel does not
-/// report them.
+/// For each local socket in this network namespace, returns the inode of its peer. The result is
+/// empty if the kernel does not report peers.
 #[must_use]
 pub fn peers() -> BTreeMap<u64, u64> {
     let mut peers = BTreeMap::new();
@@ -46,7 +48,7 @@ pub fn peers() -> BTreeMap<u64, u64> {
     peers
 }
 
-/// Builds `struct nlmsghdr` and `struct unix_diag_req` for all sockets in all states.
+/// Builds a request for all sockets in all states: `struct nlmsghdr` and `struct unix_diag_req`.
 fn request() -> Vec<u8> {
     let mut text = Vec::new();
     text.extend(40u32.to_ne_bytes());
@@ -76,7 +78,7 @@ fn parse_messages(mut text: &[u8], peers: &mut BTreeMap<u64, u64>) -> bool {
     false
 }
 
-/// Returns the peer from a socket's attributes.
+/// Returns the peer that the attributes of a socket contain.
 fn peer(message: &[u8]) -> Option<u32> {
     let mut rest = message.get(BODY..)?;
     while let (Some(length), Some(kind)) = (half(rest, 0), half(rest, 2)) {

@@ -1,9 +1,9 @@
 //! Lists the executable files that a process has mapped, and detects files that are not from the
 //! distribution.
 //!
-//! A fake library can intercept `pread64`. It may be loaded through `LD_LIBRARY_PATH` or an RPATH,
-//! as a copy next to the program, or by replacing a file. The check therefore examines the mapped
-//! files, regardless of how they were loaded.
+//! A fake library can intercept `pread64`. It may be loaded through `LD_LIBRARY_PATH`, through an
+//! RPATH, or as a copy next to the program. It may also replace a file of the distribution. The
+//! check therefore examines the mapped files, regardless of how they were loaded.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,15 +30,16 @@ const SYSTEM: [&str; 12] = [
     "/gnu/store",
     "/snap",
 ];
-/// Default directories of the loader. Each may have a subdirectory for the architecture.
+/// Directories that the loader searches by default. Each may have a subdirectory for the
+/// architecture.
 const DEFAULT: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
 /// Name prefixes of C libraries. Programs make their system calls through these libraries.
 const C_LIBRARIES: [&str; 4] = ["libc.so", "libc-", "libc.musl", "libpthread"];
 /// Suffix that the kernel appends to the name of a deleted file.
 const DELETED: &str = " (deleted)";
 
-/// Returns a sorted list of the executable files that a process (`self`, or its id) has mapped.
-/// `None` if the list is not readable or empty.
+/// Returns a sorted list of the executable files that a process has mapped. The process is given as
+/// `self` or by its id. `None` if the list is empty or not readable.
 #[must_use]
 pub fn read(process: &str) -> Option<Vec<MappedFile>> {
     let program = || fs::read_link(format!("/proc/{process}/exe")).ok();
@@ -57,8 +58,9 @@ pub fn read(process: &str) -> Option<Vec<MappedFile>> {
     Some(judged.collect::<Vec<_>>()).filter(|files| !files.is_empty())
 }
 
-/// Returns the names of executable mappings in `/proc/PID/maps`. The kernel's own code has names in
-/// brackets. Anonymous executable memory was compiled by the process itself.
+/// Returns the paths of executable files in `/proc/PID/maps`. Skips executable memory without a
+/// path: it contains code of the kernel (with a name in brackets, such as `[vdso]`), or code that
+/// the process compiled itself.
 fn executable(maps: &str) -> BTreeSet<String> {
     let named = |line: &str| {
         let mut columns = line.split_ascii_whitespace();
@@ -69,7 +71,7 @@ fn executable(maps: &str) -> BTreeSet<String> {
     maps.lines().filter_map(named).collect()
 }
 
-/// Returns the directories in `LD_LIBRARY_PATH` of an environment.
+/// Returns the directories that `LD_LIBRARY_PATH` lists in an environment.
 fn library_path(environment: &[u8]) -> Vec<PathBuf> {
     let variables = environment.split(|byte| *byte == 0);
     let value = variables.filter_map(|variable| variable.strip_prefix(b"LD_LIBRARY_PATH="));
@@ -81,7 +83,7 @@ fn library_path(environment: &[u8]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the reason why a mapped file is not a library of the distribution.
+/// Returns the reason why a mapped file is not a library of the distribution; `None` if it is one.
 fn foreign(path: &str, library_path: &[PathBuf]) -> Option<String> {
     if path.ends_with(DELETED) {
         return Some("its file was replaced or deleted".to_owned());
@@ -118,14 +120,14 @@ fn is_default(directory: &Path) -> bool {
 }
 
 /// Checks that only root can change a file and its directories, up to `root`. If another user can
-/// change one of them, returns a description.
+/// change the file or a directory, returns a description.
 fn owned_by_root(path: &Path, root: &Path) -> Option<String> {
     for place in path.ancestors().take_while(|place| place.starts_with(root)) {
         let Ok(metadata) = fs::metadata(place) else {
             return Some("its file cannot be examined".to_owned());
         };
-        // A package root may be group-writable, for example a store in which a group builds
-        // packages.
+        // The group may have write access to a package root, for example to a store in which a
+        // group of users builds packages.
         let others = if place == root { 0o002 } else { 0o022 };
         if metadata.uid() != 0 || metadata.mode() & others != 0 && metadata.mode() & 0o1000 == 0 {
             return Some(format!("users other than root can change {}", place.display()));
@@ -157,10 +159,10 @@ mod tests {
 
     #[test]
     fn mapped_code_is_read_from_maps() {
-        let maps = "7f00-7f01 r-xp 00000000 fe:00 12 /usr/lib/b.so\n\
-            7f01-7f02 r--p 00000000 fe:00 12 /usr/lib/locale\n7f02-7f03 rwxp 0 00:00 0 \n\
-            7f03-7f04 r-xp 0 00:00 0 [vdso]\n7f04-7f05 r-xp 0 00:01 7 /memfd:x (deleted)\n\
-            7f05-7f06 r-xp 0 fe:00 9 /a b/c.so\n";
+        let maps = "7f00-7f01 r-xp 00000000 fe:00 12 /usr/lib/b.so\n7f01-7f02 r--p 00000000 fe:00 \
+                    12 /usr/lib/locale\n7f02-7f03 rwxp 0 00:00 0 \n7f03-7f04 r-xp 0 00:00 0 \
+                    [vdso]\n7f04-7f05 r-xp 0 00:01 7 /memfd:x (deleted)\n7f05-7f06 r-xp 0 fe:00 9 \
+                    /a b/c.so\n";
         let expected = ["/a b/c.so", "/memfd:x (deleted)", "/usr/lib/b.so"];
         assert_eq!(executable(maps).into_iter().collect::<Vec<_>>(), expected);
     }

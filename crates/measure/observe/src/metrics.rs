@@ -1,9 +1,9 @@
 //! Reads statistics of a storage system in the Prometheus text format over HTTP.
 //!
 //! Each endpoint is polled by its own thread, at its own interval, so that a slow response does not
-//! delay other endpoints. Values are summed over all samples of a metric that match its labels. The
-//! result of a counter is its increase during the measured phase. The result of the reduction ratio
-//! is its last value.
+//! delay other endpoints. Values are summed over all samples of a metric that match its labels. For
+//! a counter, the result is its increase during the measured phase. For the reduction ratio, the
+//! result is its last value.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -19,26 +19,26 @@ use plimsoll_sys::inject;
 /// Timeout for a whole response, including name resolution. It also limits a response that arrives
 /// byte by byte.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Maximum size of a response. Longer responses are truncated. The metrics of a complete cluster
-/// have a few MiB.
+/// Maximum size of a response in bytes. Longer responses are truncated. The metrics of a complete
+/// cluster take a few MiB.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
 /// Maximum value of a metric, 10^12 terabytes. Larger values are rejected.
 const VALUE_MAX: f64 = 1e24;
 /// Number of bytes that are read from the connection at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Metrics endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// URL, `http://host[:port]/path`.
     pub url: String,
     /// Polling interval.
     pub interval_ns: u64,
-    /// Metric for each of Plimsoll's names, in the form `name` or `name{label="value",…}`.
+    /// The metric that each of Plimsoll's names stands for, in the form `name` or
+    /// `name{label="value",…}`.
     pub names: BTreeMap<String, String>,
 }
 
-/// Value for each of Plimsoll's names.
+/// The value of each of Plimsoll's names.
 pub type Values = BTreeMap<String, f64>;
 
 #[derive(Debug, Default)]
@@ -47,20 +47,20 @@ struct Latest {
     problem: Option<String>,
 }
 
-/// Poller of an endpoint. Dropping it ends its thread.
+/// Polls an endpoint in its own thread. Dropping the value ends the thread.
 #[derive(Debug)]
 pub struct Watch {
     endpoint: Endpoint,
     latest: Arc<Mutex<Latest>>,
     first_values: Option<Values>,
-    // Sender whose end makes the thread end.
+    // Dropping this sender makes the thread end.
     stop: Option<Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Watch {
-    /// Starts polling and waits for the first response, so that a phase that starts immediately has
-    /// values.
+    /// Starts polling and waits for the first response, so that values are available even if a
+    /// phase starts immediately.
     pub fn new(endpoint: Endpoint) -> Self {
         let latest = Arc::new(Mutex::new(request_with_timeout(&endpoint)));
         let (stop, stopped) = channel();
@@ -82,8 +82,8 @@ impl Watch {
         self.first_values = values;
     }
 
-    /// Marks the end of the measured phase. Adds the increases to `sources`. For missing values,
-    /// adds the reason to `unknown`.
+    /// Marks the end of the measured phase. Adds the increase of each value to `sources`. If a
+    /// value is missing, adds the reason to `unknown`.
     pub fn end(&mut self, sources: &mut Sources, unknown: &mut Vec<ObservationGap>) {
         let fresh = request_with_timeout(&self.endpoint);
         let url = &self.endpoint.url;
@@ -104,7 +104,7 @@ impl Watch {
                 continue;
             };
             let rise = then.get(ours).map(|before| value - before);
-            // The value of a gauge may decrease. A counter that has decreased was reset.
+            // The value of a gauge may decrease. If a counter has decreased, it was reset.
             if ours != "data_reduction" && rise.is_some_and(|rise| rise < 0.0) {
                 say(metric, "it was reset during the measurement".into());
                 continue;
@@ -130,7 +130,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // The caller does not wait for the thread. It ends by itself when its current request has
+        // The caller does not wait for the thread. The thread ends when its current request has
         // completed or timed out.
         self.stop = None;
         drop(self.thread.take());
@@ -143,7 +143,7 @@ fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
         inject::point("metrics");
         let answer = request(endpoint);
         let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
-        // If a request fails, the previous values remain.
+        // If a request fails, the values of the previous request remain.
         match answer.values {
             Some(_) => *latest = answer,
             None => latest.problem = answer.problem,
@@ -156,7 +156,7 @@ fn request_with_timeout(endpoint: &Endpoint) -> Latest {
     let (sender, answer) = channel();
     let requested = endpoint.clone();
     let question = move || {
-        // If the receiver no longer waits, the response is dropped.
+        // If the receiver has stopped waiting, the response is dropped.
         let _ = sender.send(request(&requested));
     };
     let late = || Some("it did not respond within 2 s".to_owned());
@@ -171,7 +171,7 @@ fn request_with_timeout(endpoint: &Endpoint) -> Latest {
 /// Requests the current values of an endpoint.
 ///
 /// # Errors
-/// A text with the reason for the failed request.
+/// A text with the reason why the request failed.
 pub fn read(endpoint: &Endpoint) -> Result<Values, String> {
     let Latest { values, problem } = request_with_timeout(endpoint);
     values.ok_or_else(|| problem.unwrap_or_else(|| "it did not respond".to_owned()))
@@ -242,7 +242,7 @@ fn body(answer: &str) -> Result<String, String> {
     Ok(if chunked { unchunked(body) } else { body.to_owned() })
 }
 
-/// Removes the chunk sizes (RFC 9112 section 7.1).
+/// Removes the chunk sizes from a chunked body (RFC 9112 section 7.1).
 fn unchunked(mut rest: &str) -> String {
     let mut whole = String::new();
     while let Some((size, after)) = rest.split_once("\r\n") {
@@ -255,7 +255,7 @@ fn unchunked(mut rest: &str) -> String {
     whole
 }
 
-/// Returns the sum of the samples that match each name.
+/// For each name, returns the sum of the samples that match the name.
 fn select_values(text: &str, names: &BTreeMap<String, String>) -> Values {
     let required: Vec<(&String, Metric<'_>)> =
         names.iter().map(|(ours, theirs)| (ours, Metric::parse(theirs))).collect();
@@ -267,12 +267,12 @@ fn select_values(text: &str, names: &BTreeMap<String, String>) -> Values {
             }
         }
     }
-    // Larger values are not plausible, and their differences and sums could overflow.
+    // Values above the maximum are not plausible, and their differences and sums could overflow.
     values.retain(|_, value| value.abs() <= VALUE_MAX);
     values
 }
 
-/// Metric name with some of its labels.
+/// A metric name, with some of the metric's labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Metric<'t> {
     name: &'t str,
@@ -341,8 +341,8 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "# HELP reads Reads.\n# TYPE reads counter\n\
-        reads{pool=\"a\",from=\"cache\"} 60 1700000000\nreads{pool=\"b\",from=\"cache\"} 5\n\
-        reads{pool=\"a\",from=\"hdd\"} 9.35e2\nratio 3.5\nbad\nnan_one NaN\n";
+        reads{pool=\"a\",from=\"cache\"} 60 1700000000\nreads{pool=\"b\",from=\"cache\"} \
+                     5\nreads{pool=\"a\",from=\"hdd\"} 9.35e2\nratio 3.5\nbad\nnan_one NaN\n";
 
     fn names(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
@@ -363,7 +363,8 @@ mod tests {
         assert!(!values.contains_key("write_destination.ssd"));
     }
 
-    /// The sum of two values of this size would be infinite, which JSON cannot represent.
+    /// Values of this size are rejected, because the sum of two such values could be infinite. JSON
+    /// cannot represent infinity.
     #[test]
     fn rejects_implausible_values() {
         let names = names(&[("read_source.cache", "hits"), ("read_source.hdd", "reads")]);
@@ -390,7 +391,7 @@ mod tests {
         assert!(body("hello").is_err());
     }
 
-    /// Serves a counter that increases by 10 per request.
+    /// Serves a counter that increases by 10 with each request.
     fn server() -> (String, std::thread::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/metrics", listener.local_addr().unwrap());
@@ -453,7 +454,7 @@ mod tests {
     fn a_trickling_response_times_out() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/metrics", listener.local_addr().unwrap());
-        // Sends a byte at a time while anyone reads.
+        // Sends one byte at a time, until the client stops reading.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 std::thread::spawn(move || {
@@ -476,7 +477,7 @@ mod tests {
 
     #[test]
     fn an_unreachable_endpoint_is_unknown() {
-        // A port that was just released.
+        // No process listens on this port any more.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let url = format!("http://127.0.0.1:{port}/metrics");
         let names = names(&[("data_reduction", "ratio")]);

@@ -1,6 +1,6 @@
-//! Determines the file system of a path and its underlying storage. The storage may be block
-//! devices, a directory of another file system (overlays), or a process of this host (FUSE). It may
-//! also be on another host.
+//! Determines the file system of a path, and the storage below the file system. This storage may be
+//! block devices, a directory of another file system (overlays), or a process of this host (FUSE).
+//! It may also be on another host.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -16,18 +16,18 @@ use crate::sysfs::{Sysfs, names_in};
 /// A file system and its underlying storage.
 #[derive(Clone, Debug, Default)]
 pub struct UnderlyingStorage {
-    /// Description of the mount, with the names of the devices directly below it.
+    /// Description of the mount. It contains the names of the devices directly below the mount.
     pub mount: Mount,
     /// Devices directly below the file system.
     pub on: Vec<DeviceNumber>,
     /// Directories of other file systems that contain the data, such as an overlay's upper
     /// directory.
     pub lower: Vec<PathBuf>,
-    /// Number of the FUSE connection, if a process serves the file system.
+    /// Number of the FUSE connection; `None` if no process serves the file system.
     pub fuse_connection: Option<u32>,
 }
 
-/// Describes the mount of `path`, with the names of all its underlying devices.
+/// Describes the mount of `path`. The description contains the names of all underlying devices.
 pub fn describe(path: &Path) -> Mount {
     let mut mount = underlying_storage(path).mount;
     mount.devices = stack::read(path).layers.into_iter().map(|l| l.device.name).collect();
@@ -39,7 +39,7 @@ pub fn underlying_storage(path: &Path) -> UnderlyingStorage {
     let sysfs = Sysfs::host();
     let mut mount = Mount { path: path.display().to_string(), ..Mount::default() };
     if is_block_device(path) {
-        // The file system that contains the device node is irrelevant.
+        // `path` is a device node, so the file system that contains the node is irrelevant.
         let on: Vec<_> = DeviceNumber::of_path(path).into_iter().collect();
         mount.on = on.iter().filter_map(|number| sysfs.name(*number)).collect();
         return UnderlyingStorage { mount, on, ..UnderlyingStorage::default() };
@@ -73,7 +73,7 @@ fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// Returns the block device with the device number (`st_dev`) of the file.
+/// Returns the block device whose number is the device number of the file (`st_dev`).
 fn own_device(sysfs: &Sysfs, path: &Path) -> Option<DeviceNumber> {
     let own = DeviceNumber::of_path(path).ok()?;
     sysfs.name(own).map(|_| own)
@@ -114,9 +114,9 @@ fn devices_of(sysfs: &Sysfs, path: &Path, info: &MountInfo) -> Vec<DeviceNumber>
     found
 }
 
-/// Returns the device of an external ext4 journal, which the mount options do not show. The name of
-/// the journal thread contains the device. If the journal is internal, it also contains the
-/// journal's inode.
+/// Returns the device of an external ext4 journal. The mount options do not show this device, but
+/// the name of the journal thread contains it. If the journal is internal, the thread's name also
+/// contains the inode of the journal.
 fn journal_of(sysfs: &Sysfs, device: DeviceNumber) -> Option<DeviceNumber> {
     let task = sysfs.place("fs/ext4").join(sysfs.name(device)?).join("journal_task");
     let pid: u32 = crate::sysfs::text(&task)?.parse().ok()?;
@@ -127,7 +127,7 @@ fn journal_of(sysfs: &Sysfs, device: DeviceNumber) -> Option<DeviceNumber> {
     sysfs.number(journal).filter(|number| *number != device)
 }
 
-/// Returns all devices of the Btrfs that contains `one` (`/sys/fs/btrfs/UUID/devices`).
+/// Returns all devices of the Btrfs file system that contains `one` (`/sys/fs/btrfs/UUID/devices`).
 fn btrfs_members(sysfs: &Sysfs, one: DeviceNumber) -> Vec<DeviceNumber> {
     let base = sysfs.place("fs/btrfs");
     let groups = names_in(&base).into_iter().map(|uuid| {
@@ -152,7 +152,7 @@ fn lower(info: &MountInfo) -> Vec<PathBuf> {
     paths.into_iter().filter(|path| path.is_absolute() && path.exists()).collect()
 }
 
-/// Returns the reason why no device of `path` is visible, and the remedy; `None` if a device is
+/// If no device of `path` is visible, returns the reason and the remedy; `None` if a device is
 /// visible.
 pub fn explain_unseen(path: &Path) -> Option<ObservationGap> {
     let sysfs = Sysfs::host();
@@ -178,12 +178,12 @@ pub fn explain_unseen(path: &Path) -> Option<ObservationGap> {
     Some(ObservationGap::of_storage(&action, why, remedy))
 }
 
-/// Remedy if only the number of a block device is known.
+/// Remedy to report if only the number of a block device is known.
 const MOUNTED_SYS: &str = "a mounted /sys (in a container, read-only is sufficient)";
 
-/// Returns the mount of the path by its number (`STATX_MNT_ID`, Linux 5.8). Otherwise, returns the
-/// mount point that is the longest prefix of the path. If several mounts are stacked there, returns
-/// the last of them.
+/// Finds the mount of the path by the mount number (`STATX_MNT_ID`, Linux 5.8). If the number is
+/// not available, returns the mount whose mount point is the longest prefix of the path. If several
+/// mounts are stacked at this point, returns the last of them.
 fn mount_of(path: &Path) -> Option<MountInfo> {
     let path = path.canonicalize().ok()?;
     let mounts = Process::myself().and_then(|process| process.mountinfo()).ok()?;
@@ -200,7 +200,7 @@ fn mount_of(path: &Path) -> Option<MountInfo> {
         .max_by_key(|mount| mount.mount_point.as_os_str().len())
 }
 
-/// Returns a mount point of the file system with this number.
+/// Returns a mount point of the file system that has this device number.
 pub(crate) fn of_number(number: DeviceNumber) -> Option<PathBuf> {
     let mounts = Process::myself().and_then(|process| process.mountinfo()).ok()?;
     let majmin = format!("{}:{}", number.major, number.minor);

@@ -8,15 +8,15 @@ use std::path::Path;
 const FIRST_PID: &str = "pid:[4026531836]";
 const FIRST_USER: &str = "user:[4026531837]";
 
-/// Returns true if processes of the host may be missing in `/proc`, because this process is in a
-/// container's PID namespace. Also returns true if `/proc` is not readable.
+/// Returns true if processes of the host may be missing in `/proc` because this process is in the
+/// PID namespace of a container. Also returns true if `/proc` is not readable.
 pub(crate) fn hides_processes() -> bool {
     !is(Path::new("/proc/self/ns/pid"), FIRST_PID)
 }
 
-/// Returns true if user 0 is the host's root. In a user namespace (`unshare -Ur`, rootless
-/// containers), the privileges of user 0 apply only inside the namespace. If `/proc` is not
-/// readable, returns true if this process has user id 0.
+/// Returns true if user 0 of this process is the root user of the host. In a user namespace
+/// (`unshare -Ur`, rootless containers), the privileges of user 0 apply only inside the namespace.
+/// If `/proc` is not readable, returns true if this process has user id 0.
 pub(crate) fn has_root() -> bool {
     let user = Path::new("/proc/self/ns/user");
     rustix::process::geteuid().is_root() && (!user.is_symlink() || is(user, FIRST_USER))

@@ -1,4 +1,4 @@
-//! Storage I/O of the host's other processes, from `read_bytes` and `write_bytes` in
+//! Reads the storage I/O of the host's other processes, from `read_bytes` and `write_bytes` in
 //! `/proc/PID/io`. Processes are identified by id, never by name. Only root (CAP_SYS_PTRACE) can
 //! read the counters of other users' processes.
 
@@ -19,7 +19,8 @@ pub struct NeighbourReading {
 #[derive(Clone, Debug)]
 struct ProcessIo {
     name: String,
-    /// Start time in ticks since boot. It distinguishes processes, because ids are reused.
+    /// Start time of the process, in ticks since boot. It distinguishes processes with the same id,
+    /// because ids are reused.
     started: u64,
     /// Parent process id. When a parent reaps a child, the kernel adds the child's counters to
     /// those of the parent.
@@ -37,7 +38,7 @@ impl NeighbourReading {
             if process.pid as u32 == own || mine.contains(&process.pid) {
                 continue;
             }
-            // The process has ended.
+            // The process ended while its files were read.
             let Ok(stat) = process.stat() else { continue };
             // Kernel threads are skipped, because they perform I/O for other processes.
             if stat.flags & PF_KTHREAD != 0 {
@@ -55,15 +56,16 @@ impl NeighbourReading {
         reading
     }
 
-    /// Returns the I/O since an earlier reading. Processes that started and ended between the two
-    /// readings are not included.
+    /// Returns the I/O since an earlier reading. I/O of processes that started and ended between
+    /// the two readings is not included.
     pub fn since(&self, before: &Self) -> Neighbours {
         let (mut read, mut written) = (0u64, 0u64);
         let mut largest: Option<(u64, String)> = None;
         for (pid, now) in &self.processes {
             let then = before.processes.get(pid).filter(|then| then.started == now.started);
-            // When a child ends, its counters are added to those of its parent. The I/O that the
-            // earlier reading already counted for such children is subtracted.
+            // When a child process ends, the kernel adds its counters to those of its parent. The
+            // earlier reading already counted a part of the child's I/O, so this part is
+            // subtracted.
             let gone = before
                 .processes
                 .iter()
@@ -92,7 +94,7 @@ impl NeighbourReading {
     }
 }
 
-/// Kernel thread flag (include/linux/sched.h).
+/// Flag that marks a kernel thread (include/linux/sched.h).
 const PF_KTHREAD: u32 = 0x0020_0000;
 
 #[cfg(test)]

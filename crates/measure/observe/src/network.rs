@@ -7,7 +7,7 @@ use std::fs;
 
 use plimsoll_evidence::observed::NetworkMount;
 
-/// Reads the counters of the NFS mounts at these mount points.
+/// Reads the counters of the NFS mounts that are mounted at these paths.
 pub fn read(mount_points: &[String]) -> Vec<NetworkMount> {
     let Ok(text) = fs::read_to_string("/proc/self/mountstats") else { return Vec::new() };
     let mut mounts = parse(&text);
@@ -47,9 +47,9 @@ fn parse(text: &str) -> Vec<NetworkMount> {
         } else if let Some((name, numbers)) = line.split_once(": ")
             && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
         {
-            // An operation is followed by its number of calls, its number of transmissions and
-            // other counters. The number of transmissions minus the number of calls is the number
-            // of retransmissions.
+            // The name of an operation is followed by the number of its calls, the number of its
+            // transmissions and other counters. The number of transmissions minus the number of
+            // calls is the number of retransmissions.
             let mut numbers = numbers.split_ascii_whitespace().map(|n| n.parse::<u64>());
             if let (Some(Ok(calls)), Some(Ok(sent))) = (numbers.next(), numbers.next()) {
                 mount.retransmissions += sent.saturating_sub(calls);
@@ -59,7 +59,7 @@ fn parse(text: &str) -> Vec<NetworkMount> {
     mounts
 }
 
-/// Returns the increase between two readings.
+/// Returns the increase of the counters between two readings.
 pub fn difference(before: &[NetworkMount], after: &[NetworkMount]) -> Vec<NetworkMount> {
     after
         .iter()

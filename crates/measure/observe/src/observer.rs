@@ -1,4 +1,4 @@
-//! Samples the underlying system during a run, and computes totals for one phase.
+//! Samples the underlying system during a run, and computes the totals of one phase.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,7 +30,8 @@ use crate::{LiveAccess, files, interposition, limits, mapped_files, mount, netwo
 /// Observer of the host, of this process and of the devices that store some paths.
 pub struct Observer {
     paths: Vec<PathBuf>,
-    /// All devices below the paths. A device's flag is true if one of the paths is directly on it.
+    /// All devices on which the paths are stored. The flag of a device is true if one of the paths
+    /// is stored directly on it, without another device in between.
     devices: Vec<(DeviceNumber, bool)>,
     outside_devices: OutsideDevices,
     backing: Vec<stack::BackingFile>,
@@ -40,14 +41,14 @@ pub struct Observer {
     metrics: Vec<Watch>,
     links: LinkWatch,
     workload: WorkloadWatch,
-    /// Processes whose I/O does not count as neighbours' I/O, such as an observed command.
+    /// Processes that do not count as neighbours, such as the processes of an observed command.
     mine: Vec<i32>,
     last: Reading,
-    /// Values at the time of [`Observer::begin`]; `None` before that.
+    /// Values that were read by [`Observer::begin`]; `None` before this call.
     phase_start: Option<PhaseStart>,
     samples: Samples,
-    /// Pause detector. It is started together with the observer, so that it also detects a pause at
-    /// the start of the phase.
+    /// Pause detector. It starts together with the observer, so that it also detects a pause at the
+    /// start of the phase.
     pause_detector: Option<PauseDetector>,
 }
 
@@ -68,11 +69,12 @@ struct Reading {
     host: HostReading,
 }
 
-/// Values that are read only at the start and the end of a phase.
+/// Values that are read only at the start and at the end of a phase.
 struct PhaseStart {
     reading: Reading,
     process: Option<ProcessReading>,
-    /// Time at which this process, the network mounts and the kernel threads had been read.
+    /// Time at which the counters of this process, of the network mounts and of the kernel threads
+    /// had been read.
     counted_from_ns: u64,
     neighbours: NeighbourReading,
     raids: Vec<Raid>,
@@ -100,8 +102,8 @@ struct Samples {
 }
 
 impl TargetFacts {
-    /// Examines the files `target` and their file systems. The files are in the directories
-    /// `paths`.
+    /// Examines the files `target`, which are in the directories `paths`, and the file systems that
+    /// contain them.
     pub fn examine(paths: &[PathBuf], target: &[PathBuf]) -> Self {
         let mut found = Self::default();
         found.extents = files::extents_of(target, &mut found.unknown);
@@ -113,7 +115,7 @@ impl TargetFacts {
         found
     }
 
-    /// Returns the facts if the files could not be examined. `why` is the reason.
+    /// Returns facts that state that the files could not be examined. `why` is the reason.
     pub fn unknown(why: String) -> Self {
         let gap = ObservationGap {
             what: "holes, extents and file systems of the target's files".to_owned(),
@@ -183,7 +185,7 @@ impl Observer {
         self.data = facts;
     }
 
-    /// From now on, also polls a storage system's own statistics.
+    /// From now on, also polls the statistics of a storage system.
     pub fn watch_metrics(&mut self, endpoints: Vec<Endpoint>) {
         self.metrics = endpoints.into_iter().map(Watch::new).collect();
     }
@@ -193,33 +195,35 @@ impl Observer {
         self.workload = WorkloadWatch::of(threads, self.last.at_ns);
     }
 
-    /// Sets the addresses of the target's servers, to which this process itself connects.
+    /// Sets the addresses of those servers of the target to which this process itself connects.
     pub fn watch_servers(&mut self, addresses: Vec<SocketAddr>) {
         self.sought.addresses = addresses;
     }
 
-    /// Sets the processes whose I/O does not count as neighbours' I/O.
+    /// Sets the processes that do not count as neighbours.
     pub fn exclude_neighbours(&mut self, processes: Vec<i32>) {
         self.mine = processes;
     }
 
-    /// Starts the totals of the measured phase. I/O since the last sample, including the I/O of the
-    /// load itself, belongs to the previous phase. `before` contains the number and the rows of
-    /// that phase. `clock` returns the time since the start of the run. `from_ns` is the start of
-    /// the phase on the same clock. The counters may be read somewhat later than that.
+    /// Starts to count the totals of the measured phase. All I/O since the last sample, including
+    /// the I/O of the load, still belongs to the previous phase. `before` contains the number and
+    /// the rows of that phase. `clock` returns the time since the start of the run. `from_ns` is
+    /// the start of the phase on the same clock. The counters may be read somewhat later than
+    /// `from_ns`.
     pub fn begin(
         &mut self,
         from_ns: u64,
         clock: impl Fn() -> u64,
         before: Option<(u32, &mut Vec<Row>)>,
     ) {
-        // Slow sources are read first, so that the counters are read as close as possible to the
-        // start of the phase.
+        // Slow sources are read first, so that the device counters are read as close as possible to
+        // the start of the phase.
         let (backing, servers) =
             (BackingWatch::begin(&self.backing), ServerWatch::begin(&self.sought));
         self.links.look();
         if let Some((phase, rows)) = before {
-            // The workload is not sampled, because its threads may already count for the new phase.
+            // The workload is not sampled here, because its threads may already count operations of
+            // the new phase.
             self.counters(clock(), phase, rows);
         }
         let now_ns = clock();
@@ -227,7 +231,7 @@ impl Observer {
         let process = ProcessReading::now();
         let network = network::read(&self.mount_points);
         let kernel = KernelWatch::begin(now_ns);
-        // On a busy host, each reading may take milliseconds, during which the load is already
+        // On a busy host, each reading may take milliseconds. During this time, the load is already
         // running.
         let counted_from_ns = clock();
         self.outside_devices.begin();
@@ -250,7 +254,7 @@ impl Observer {
         self.samples = Samples::default();
     }
 
-    /// Reads all counters, and appends a row for each counter that has increased.
+    /// Reads all counters. For each counter that has increased, appends a row.
     pub fn sample(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         inject::point("observer");
         self.counters(now_ns, phase, rows);
@@ -260,8 +264,8 @@ impl Observer {
         }
     }
 
-    /// Appends rows with the increase since the last reading, for the counters of devices, host and
-    /// metrics.
+    /// Appends rows for the counters of the devices, the host and the metrics. A row contains the
+    /// increase since the last reading.
     fn counters(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         self.outside_devices.sample();
         let now = Reading::now(&self.devices, now_ns);
@@ -305,13 +309,14 @@ impl Observer {
         self.last = now;
     }
 
-    /// Returns the totals since [`Observer::begin`]; empty totals if `begin` was not called.
+    /// Returns the totals since [`Observer::begin`]. The totals are empty if `begin` was not
+    /// called.
     pub fn end(&mut self, now_ns: u64) -> Observed {
         let called_ns = clock::monotonic_ns();
         let mut observed = Observed::default();
         let Some(mut phase_start) = self.phase_start.take() else { return observed };
-        // The reading of the last row is used, because the caller has just requested it. On a busy
-        // host, a new reading could contain megabytes of later I/O. The totals would then exceed
+        // The totals use the reading of the last row, which the caller has just requested. On a
+        // busy host, a new reading could contain megabytes of later I/O, so the totals would exceed
         // the sum of the rows.
         let now = match self.last.at_ns > phase_start.reading.at_ns {
             true => self.last.clone(),
@@ -503,7 +508,8 @@ mod tests {
         assert_eq!(observed.clock.source_changed, None);
     }
 
-    /// A load that starts while the counters are read may have moved much before they are.
+    /// While the counters are read for the first time, the load may transfer many bytes. These
+    /// bytes must not be counted.
     #[test]
     fn counters_count_from_the_end_of_their_first_reading() {
         let mut observer = Observer::new(Vec::new(), 0);
@@ -556,7 +562,7 @@ mod tests {
             .filter(gauge)
             .map(|row| (row.phase, row.start_ns, row.start_ns + row.duration_ns))
             .collect();
-        // The last two readings are taken within microseconds.
+        // The last two readings are only microseconds apart.
         assert_eq!(
             spans,
             [

@@ -9,12 +9,12 @@ use plimsoll_evidence::observed::{DeviceTotals, IoBytes, OtherDisks};
 use crate::device::{self, DeviceNumber};
 use crate::sysfs::{Sysfs, names_in};
 
-/// Devices outside the target's stack: those whose I/O also appears in the counters of the target's
-/// devices, and other disks.
+/// Devices outside the target's stack. They are devices whose I/O also appears in the counters of
+/// the target's devices, and disks that do not store the target.
 #[derive(Clone, Debug, Default)]
 pub struct OutsideDevices {
-    /// Pairs of a device of the stack and an outside device directly above it, with the number of
-    /// devices that share the outside device's I/O.
+    /// Pairs of devices: a device of the stack, and an outside device directly above it. Each pair
+    /// also contains the number of devices among which the I/O of the outside device is divided.
     beside: Vec<(DeviceNumber, DeviceNumber, u64)>,
     /// Disks that do not store the target, each with a flag that is true if the disk is in memory.
     other_disks: Vec<(DeviceNumber, bool)>,
@@ -24,7 +24,7 @@ pub struct OutsideDevices {
 }
 
 impl OutsideDevices {
-    /// Finds the devices outside `stack`, which contains the underlying devices of the target.
+    /// Finds the devices outside the stack. `stack` contains the underlying devices of the target.
     #[must_use]
     pub fn of(sysfs: &Sysfs, stack: &[DeviceNumber]) -> Self {
         let mut found = Self::default();
@@ -47,21 +47,22 @@ impl OutsideDevices {
         found
     }
 
-    /// Starts counting. The caller must have read the target's devices before. Outside I/O is
-    /// subtracted from their I/O, so it must not be counted over a longer period.
+    /// Starts counting. The caller must have read the counters of the target's devices before.
+    /// Outside I/O is subtracted from the I/O of these devices, so it must not be counted over a
+    /// longer period than theirs.
     pub fn begin(&mut self) {
         let other_disks = self.other_disks.iter().map(|(number, _)| *number);
         self.before = read(self.beside().chain(other_disks));
         self.beside_after.clear();
     }
 
-    /// Reads the counters of the outside devices. The caller must read the target's devices
-    /// afterwards.
+    /// Reads the counters of the outside devices. Afterwards, the caller must read the counters of
+    /// the target's devices.
     pub fn sample(&mut self) {
         self.beside_after = read(self.beside());
     }
 
-    /// Returns the I/O of other disks since the start.
+    /// Returns the I/O that other disks have done since the start.
     #[must_use]
     pub fn other_disks(&self) -> OtherDisks {
         let now = read(self.other_disks.iter().map(|(number, _)| *number));
@@ -74,7 +75,8 @@ impl OutsideDevices {
         sum
     }
 
-    /// Adds the I/O that came from outside devices until the last sample to the totals of a device.
+    /// To the totals of a device, adds the I/O that outside devices caused on it up to the last
+    /// sample.
     pub fn note(&self, number: DeviceNumber, totals: &mut DeviceTotals) {
         let beside = self.beside.iter().filter(|(below, ..)| *below == number);
         let sum = beside.fold(IoBytes::default(), |sum, (_, above, shared)| {
@@ -109,7 +111,8 @@ fn read(numbers: impl Iterator<Item = DeviceNumber>) -> BTreeMap<DeviceNumber, I
     numbers.filter_map(read).collect()
 }
 
-/// Returns the devices directly above a device, which are its holders and its partitions.
+/// Returns the devices directly above a device. These are the holders and the partitions of the
+/// device.
 fn above(sysfs: &Sysfs, number: DeviceNumber) -> Vec<DeviceNumber> {
     let directory = sysfs.directory(number);
     let holders = names_in(&directory.join("holders"));

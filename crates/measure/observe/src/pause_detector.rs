@@ -23,21 +23,21 @@ use crate::host;
 const PERIOD_NS: u64 = 50_000_000;
 /// Minimum duration of a pause that is reported individually. A busy host has many shorter pauses.
 const PAUSE_NS_MIN: u64 = 1_000_000_000;
-/// Minimum duration of a short stop. Short stops are reported together if their sum reaches the
-/// minimum duration of a pause.
+/// Minimum duration of a short stop. Short stops are reported together if the sum of their
+/// durations reaches the minimum duration of a pause.
 const SHORT_NS_MIN: u64 = 200_000_000;
-/// Minimum duration of a suspension. Shorter times may be rounding errors between two clock
-/// readings.
+/// Minimum duration of a suspension. A shorter suspended time may be a rounding error between two
+/// clock readings.
 const SUSPENDED_NS_MIN: u64 = 100_000_000;
-/// Interval at which the counters of stolen and throttled time are read. Reading them is slower
-/// than reading the clocks.
+/// Interval at which the counters of stolen time and throttled time are read. They are read less
+/// often than the clocks, because reading them is slower.
 const COUNTERS_NS: u64 = 1_000_000_000;
 /// Maximum number of pauses that are reported individually.
 const PAUSES_MAX: usize = 100;
 
 /// Pause detector. It runs until [`PauseDetector::end`] is called or the value is dropped.
 pub(crate) struct PauseDetector {
-    /// The thread, and the sender that ends the thread when it is dropped.
+    /// The thread, and a sender. Dropping the sender ends the thread.
     watching: Option<(Sender<()>, JoinHandle<Pauses>)>,
     continued: SigId,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Pauses {
 #[derive(Clone, Copy, Debug)]
 struct ClockReading {
     monotonic_ns: u64,
-    /// Lower and upper bound of the boot clock minus the monotonic clock.
+    /// Lower and upper bound of the difference between the boot clock and the monotonic clock.
     ahead_ns: (u64, u64),
     cpu_ns: u64,
     /// Time for which this thread was runnable but had no CPU; `None` if the kernel does not count
@@ -82,12 +82,13 @@ struct LateWakeUp {
     late_ns: u64,
     /// CPU time of the whole process during the pause.
     ran_ns: u64,
-    /// Maximum CPU time that the process may have used just before and just after the actual pause.
+    /// Maximum CPU time that the process can have used just before the actual pause and just after
+    /// it.
     ran_aside_ns: u64,
-    /// Time for which the thread was runnable without a CPU, or its CPU was stolen or throttled;
-    /// `None` if unknown.
+    /// Time for which the thread was runnable but had no CPU, or for which its CPU was stolen or
+    /// throttled; `None` if unknown.
     withheld_ns: Option<u64>,
-    /// True if SIGCONT arrived during the pause.
+    /// True if the process received SIGCONT during the pause.
     continued: bool,
 }
 
@@ -118,8 +119,8 @@ impl PauseDetector {
 }
 
 impl Pauses {
-    /// Removes pauses that ended before `from_ns`. If a pause includes this time, removes the part
-    /// of the pause before it.
+    /// Removes pauses that ended before `from_ns`. If a pause started before `from_ns` and ended
+    /// after it, removes only the part before `from_ns`.
     pub(crate) fn since(mut self, from_ns: u64) -> Self {
         self.pauses.retain_mut(|pause| {
             let end_ns = pause.at_ns.saturating_add(pause.duration_ns);
@@ -156,7 +157,8 @@ impl Pauses {
         }
     }
 
-    /// Returns the final result. It includes the short stops if their sum is long enough.
+    /// Returns the final result. It includes the short stops if the sum of their durations is long
+    /// enough.
     fn finish(mut self) -> Self {
         if self.short_ns >= PAUSE_NS_MIN {
             self.stopped_ns = self.stopped_ns.saturating_add(self.short_ns);
@@ -192,8 +194,8 @@ fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pause
         }
         let late_ns = (now.monotonic_ns - last.monotonic_ns).saturating_sub(PERIOD_NS);
         if late_ns >= SHORT_NS_MIN {
-            // The kernel may deliver the signal to any thread. That thread may run later than this
-            // thread.
+            // The kernel may deliver the signal to any thread, and that thread may run later than
+            // this thread.
             std::thread::sleep(Duration::from_nanos(PERIOD_NS));
             let fresh = Counters::now();
             let late = LateWakeUp {
@@ -222,7 +224,7 @@ impl LateWakeUp {
         Pause { at_ns, duration_ns, kind, withheld_ns: self.withheld_ns }
     }
 
-    /// Returns the kind of the pause, and the part of the pause that is attributed to this kind.
+    /// Returns the kind of the pause, and how much of the pause is attributed to this kind.
     fn kind(self) -> (PauseKind, u64) {
         let withheld_ns = self.withheld_ns.unwrap_or(0).min(self.late_ns);
         let rest_ns = self.late_ns - withheld_ns;
@@ -245,7 +247,8 @@ impl ClockReading {
         let before_ns = clock::monotonic_ns();
         let boottime_ns = clock::boottime_ns();
         let monotonic_ns = clock::monotonic_ns();
-        // A delay between the readings widens the bounds, so it cannot appear as suspended time.
+        // A delay between the clock readings widens the bounds, so the delay cannot appear as
+        // suspended time.
         let ahead_ns =
             (boottime_ns.saturating_sub(monotonic_ns), boottime_ns.saturating_sub(before_ns));
         let cpu_ns = clock::process_cpu_ns();
@@ -279,8 +282,8 @@ impl Counters {
         }
     }
 
-    /// Returns the time for which the thread was runnable without a CPU, or its CPU was stolen or
-    /// throttled.
+    /// Returns the time for which the thread was runnable but had no CPU, or for which its CPU was
+    /// stolen or throttled.
     fn withheld_ns_since(
         &self,
         before: &Self,
@@ -293,7 +296,8 @@ impl Counters {
         }
         let waited_ns = now.waited_ns?.saturating_sub(last.waited_ns?);
         let stolen_ns = cpu.stolen_ns_since(before.cpu.as_ref()?);
-        // Version 2 always has this counter. If it is missing, no quota can be read.
+        // Control groups of version 2 always have this counter. If the counter is missing, the
+        // quota cannot be read.
         let throttled_ns = match (self.throttled_ns, before.throttled_ns) {
             (Some(now), Some(then)) => now.saturating_sub(then),
             _ => 0,
@@ -307,8 +311,8 @@ fn is_virtual() -> bool {
     may_be_virtual(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
-/// Checks the processor flag. Only x86 processors have this flag, so any other machine may be
-/// virtual.
+/// Checks the processor flag. Only x86 processors have this flag, so a machine with any other
+/// processor may be virtual.
 fn may_be_virtual(cpuinfo: &str) -> bool {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
     flags.is_none_or(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
@@ -328,16 +332,16 @@ mod tests {
 
     #[test]
     fn distinguishes_a_stop_from_a_busy_host() {
-        // The thread was neither running nor runnable.
+        // During the pause, the thread was neither running nor runnable.
         assert_eq!(kind(3, 0, Some(0), true), PauseKind::Signalled);
         assert_eq!(kind(3, 0, Some(0), false), PauseKind::Frozen);
-        // The thread was runnable all the time, or its CPU was stolen.
+        // During the whole pause, the thread was runnable, or its CPU time was stolen.
         assert_eq!(kind(3, 0, Some(3 * S), false), PauseKind::Busy);
         assert_eq!(kind(3, 0, Some(3 * S), true), PauseKind::Busy);
         assert_eq!(kind(3, 0, Some(5 * S / 2), false), PauseKind::Busy);
-        // Other threads of the process ran.
+        // Other threads of the process ran during the pause.
         assert_eq!(kind(3, 2, Some(0), false), PauseKind::Busy);
-        // The pause has several causes, or there are no counters.
+        // Either the pause has several causes, or the counters are missing.
         assert_eq!(kind(5, 0, Some(3 * S), false), PauseKind::Unknown);
         assert_eq!(kind(3, 0, None, false), PauseKind::Unknown);
         assert_eq!(kind(3, 0, None, true), PauseKind::Signalled);
@@ -413,7 +417,8 @@ mod tests {
         };
         assert_eq!(beat(12 * S, 12 * S).suspended_ns_since(beat(2 * S, 2 * S)), 10 * S);
         assert_eq!(beat(2 * S, 2 * S).suspended_ns_since(beat(2 * S, 2 * S)), 0);
-        // Two seconds passed between the clock readings of the later check, or of the earlier one.
+        // Two seconds passed between the readings of the two clocks. This happened either in the
+        // later check or in the earlier check.
         assert_eq!(beat(0, 2 * S).suspended_ns_since(beat(2 * S, 2 * S)), 0);
         assert_eq!(beat(2 * S, 2 * S).suspended_ns_since(beat(0, 2 * S)), 0);
     }

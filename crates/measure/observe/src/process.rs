@@ -15,7 +15,8 @@ pub struct ProcessReading {
     storage_cancelled_bytes: Option<u64>,
     resident_bytes_max: Option<u64>,
     major_faults: Option<u64>,
-    /// Numbers of voluntary and involuntary context switches of all live threads.
+    /// Number of voluntary and number of involuntary context switches, summed over all live
+    /// threads.
     switches: Option<(u64, u64)>,
     /// CPU time of each thread.
     threads_ns: BTreeMap<i32, u64>,
@@ -24,9 +25,9 @@ pub struct ProcessReading {
 impl ProcessReading {
     /// Reads the counters; `None` if they are not readable.
     ///
-    /// `read_bytes` and `write_bytes` count I/O at the storage layer; `rchar` would not include the
-    /// I/O of io_uring. The kernel's I/O workers are threads of this process, so its CPU time
-    /// includes them.
+    /// `read_bytes` and `write_bytes` count I/O at the storage layer. `rchar` is not used, because
+    /// it does not include the I/O of io_uring. The kernel's I/O workers are threads of this
+    /// process, so its CPU time includes them.
     pub fn now() -> Option<Self> {
         let time = plimsoll_sys::cpu::process_time();
         let process = Process::myself().ok()?;
@@ -67,7 +68,7 @@ impl ProcessReading {
         self.threads_ns.iter().map(rise).max()
     }
 
-    /// Returns the increase since an earlier reading.
+    /// Returns the increase of the counters since an earlier reading.
     pub fn since(&self, before: &Self) -> Generator {
         let option = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_sub(b?));
         let part =

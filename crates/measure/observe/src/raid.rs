@@ -27,7 +27,7 @@ fn read(name: &str) -> Option<Raid> {
     })
 }
 
-/// Returns the worse of the two states of each RAID at two readings.
+/// For each RAID, compares its states at two readings and returns the worse state.
 pub fn worse(before: &[Raid], after: &[Raid]) -> Vec<Raid> {
     after
         .iter()

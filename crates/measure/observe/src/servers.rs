@@ -1,6 +1,7 @@
 //! Finds the servers of a target that is not a device. A server is the process at the other end of
-//! a connection or a FUSE mount, if this process is on the same host. Its storage I/O is read from
-//! its own counters. If a server only relays requests, the search continues with the next server.
+//! a connection or a FUSE mount, if this process is on the same host. The storage I/O of a server
+//! is read from the counters of the server's process. If a server only relays requests, the search
+//! continues with the next server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,10 +14,10 @@ use procfs::process::{FDTarget, Process, all_processes};
 
 use crate::local;
 
-/// Maximum number of servers in a chain in which each relays requests to the next.
+/// Maximum number of servers in a chain. Each server in a chain relays requests to the next.
 const CHAIN_MAX: usize = 16;
 
-/// This host's end of a TCP connection, or a listening socket.
+/// The end of a TCP connection on this host, or a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     local: SocketAddr,
@@ -29,10 +30,11 @@ struct Row {
 #[derive(Clone, Debug, Default)]
 struct HostSnapshot {
     rows: Vec<Row>,
-    /// Processes that have a socket open, with the socket's inode as key.
+    /// Processes that have a socket open. The key is the inode of the socket.
     owners: BTreeMap<u64, Vec<i32>>,
     children: BTreeMap<i32, Vec<i32>>,
-    /// Processes that serve FUSE, with the connection number if the kernel reports it (Linux 6.16).
+    /// Processes that serve FUSE. Each entry also contains the connection number, if the kernel
+    /// reports this number (Linux 6.16).
     fuse: Vec<(i32, Option<u32>)>,
     /// True if the files of a process could not be listed.
     hidden: bool,
@@ -49,7 +51,7 @@ struct DetectedServer {
     relays: bool,
     /// True if the server's processes are visible.
     is_visible: bool,
-    /// Number of connections from clients other than this process.
+    /// Number of connections from other clients than this process.
     others: u64,
     /// Processes at the other ends of the server's local sockets.
     beside: BTreeSet<i32>,
@@ -58,18 +60,18 @@ struct DetectedServer {
 /// Properties of the target that identify its servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetAddresses {
-    /// Addresses that this process connects to.
+    /// Addresses to which this process connects.
     pub addresses: Vec<SocketAddr>,
     /// FUSE connections of the target's file systems.
     pub fuse_connections: Vec<u32>,
-    /// Addresses to which clients in the kernel connect, for NFS mounts and network disks.
+    /// Addresses to which the kernel connects for NFS mounts and network disks.
     pub kernel_addresses: Vec<IpAddr>,
     /// True if the target is on a network block device. The kernel does not report the address of
     /// its server.
     pub nbd: bool,
 }
 
-/// Observer of servers during a phase.
+/// Observes the servers during a phase.
 #[derive(Clone, Debug, Default)]
 pub struct ServerWatch {
     found: Vec<DetectedServer>,
@@ -91,7 +93,7 @@ impl ServerWatch {
         });
         let mut found = world.of_connections(&rows);
         for address in &sought.addresses {
-            // Without a connection, only the address can identify the server.
+            // If there is no connection, only the address can identify the server.
             if !rows.iter().any(|row| row.remote == Some(plain(*address))) {
                 let local = address.ip().to_canonical().is_loopback().then_some(true);
                 found.push(DetectedServer {
@@ -107,8 +109,8 @@ impl ServerWatch {
             row.remote.is_some_and(|to| sought.kernel_addresses.contains(&plain(to).ip()))
         });
         found.extend(world.of_connections(&held));
-        // If a process such as iscsid opened the connection for the kernel, only the address can
-        // identify the server.
+        // A process such as iscsid may have opened the connection for the kernel. Then only the
+        // address can identify the server.
         let by_address = sought.kernel_addresses.iter().filter(|address| {
             !held.iter().any(|row| row.remote.is_some_and(|to| plain(to).ip() == **address))
         });
@@ -144,8 +146,8 @@ impl ServerWatch {
             .iter()
             .map(|found| {
                 let all: Option<Vec<IoBytes>> = found.processes.iter().map(rise).collect();
-                // If the counters of some processes cannot be read, the sum for the other processes
-                // is a lower bound.
+                // If the counters of some processes cannot be read, the sum over the other
+                // processes is a lower bound.
                 let beside = found.beside.iter().filter_map(rise);
                 let beside = beside.fold(IoBytes::default(), IoBytes::plus);
                 let sum = all.map(|all| all.into_iter().fold(IoBytes::default(), IoBytes::plus));
@@ -163,7 +165,7 @@ impl ServerWatch {
     }
 }
 
-/// Returns the I/O of a process since the process started.
+/// Returns the I/O that a process has done since the process started.
 fn moved(pid: i32) -> Option<(i32, IoBytes)> {
     let io = Process::new(pid).ok()?.io().ok()?;
     Some((pid, IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes }))
@@ -194,8 +196,8 @@ impl HostSnapshot {
             let Ok(stat) = process.stat() else { continue };
             world.children.entry(stat.ppid).or_default().push(process.pid);
             let space = fs::read_link(format!("/proc/{}/ns/net", process.pid)).ok();
-            // If a process's namespace is not readable, only the connections in the namespace of
-            // this process are listed.
+            // If the namespace of another process is not readable, only the connections in
+            // Plimsoll's own namespace are listed.
             let own = process.pid as u32 == std::process::id();
             if (own || space.is_some()) && spaces.insert(space) {
                 let (four, six) = (process.tcp(), process.tcp6());
@@ -225,7 +227,7 @@ impl HostSnapshot {
         }
     }
 
-    /// Returns the open connections of these processes.
+    /// Returns the connections that these processes have open.
     fn rows_of(&self, pids: &[i32]) -> Vec<Row> {
         let held = |row: &&Row| {
             let owners = self.owners.get(&row.inode);
@@ -234,8 +236,8 @@ impl HostSnapshot {
         self.rows.iter().filter(|row| row.remote.is_some()).filter(held).copied().collect()
     }
 
-    /// Returns the kernel's connections, which no process has open. Returns an empty list if some
-    /// processes are not visible.
+    /// Returns the connections that belong to the kernel: no process has them open. Returns an
+    /// empty list if some processes are not visible.
     fn rows_of_kernel(&self) -> Vec<Row> {
         let held = |row: &&Row| self.owners.contains_key(&row.inode);
         let rows = self.rows.iter().filter(|row| row.remote.is_some() && row.inode != 0);
@@ -267,8 +269,8 @@ impl HostSnapshot {
 
     fn of_connection(&self, row: &Row, remote: SocketAddr) -> DetectedServer {
         let mut found = DetectedServer { serves: remote.to_string(), ..DetectedServer::default() };
-        // The socket at the other end of a local connection has the address of this end as its
-        // remote address. This is true even if the address of the server was translated.
+        // At the other end of a local connection, the remote address of the socket is the address
+        // of this end. This is true even if the address of the server was translated.
         let ends: Vec<&Row> = self
             .rows
             .iter()
@@ -281,15 +283,15 @@ impl HostSnapshot {
         }
         let holders = ends.iter().filter_map(|end| self.owners.get(&end.inode)).flatten();
         found.processes = holders.copied().collect();
-        // A listening process may pass its connections to kernel threads.
+        // A process that listens may pass its connections to kernel threads.
         found.is_visible = !found.processes.is_empty();
         self.follow(&mut found);
         found.others = self.others(&found, row, remote);
         found
     }
 
-    /// Counts the connections to the same server from processes other than this process and the
-    /// server itself.
+    /// Counts the connections that other processes have to the same server. Connections of this
+    /// process and of the server itself do not count.
     fn others(&self, found: &DetectedServer, row: &Row, remote: SocketAddr) -> u64 {
         let own = self.owners.get(&row.inode).map_or(&[][..], Vec::as_slice);
         let is_own = |end: SocketAddr| {
@@ -376,7 +378,7 @@ impl HostSnapshot {
         }
     }
 
-    /// Returns the outgoing connections of a process.
+    /// Returns the connections that a process has opened to other addresses.
     fn outward(&self, pid: i32) -> Vec<Row> {
         let listens: BTreeSet<u16> = self
             .rows
@@ -401,7 +403,7 @@ impl Row {
     }
 }
 
-/// Returns the FUSE connection of an open `/dev/fuse` (Linux 6.16).
+/// Returns the FUSE connection that an open file of `/dev/fuse` belongs to (Linux 6.16).
 fn fuse_connection(pid: i32, fd: i32) -> Option<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("fuse_connection:"))?;
@@ -422,8 +424,9 @@ mod tests {
         Row { local: address(local), remote, inode }
     }
 
-    /// There is a client (1) of a server (20) with a child (21), a client of a relay (30) to that
-    /// server, and a client of another host.
+    /// Returns a host with three connections. The first is from a client (1) to a server (20) that
+    /// has a child process (21). The second is from a client to a relay (30) of this server. The
+    /// third is from a client to another host.
     fn world() -> HostSnapshot {
         HostSnapshot {
             rows: vec![
@@ -476,7 +479,7 @@ mod tests {
     #[test]
     fn counts_other_clients_of_the_same_server() {
         let mut world = world();
-        // A connection from a relay to the server, which belongs to another process.
+        // The connection from the relay to the server belongs to another process, so it is counted.
         assert_eq!(serves(&world, "127.0.0.1:9000").others, 1);
         assert_eq!(serves(&world, "127.0.0.1:8000").others, 0);
         world.rows.push(row("127.0.0.1:5003", "127.0.0.1:9000", 10));

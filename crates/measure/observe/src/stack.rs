@@ -17,7 +17,7 @@ use crate::sysfs::Sysfs;
 /// this.
 const DEPTH_MAX: usize = 32;
 
-/// Block device in a stack.
+/// A block device in a stack.
 #[derive(Clone, Debug)]
 pub struct Layer {
     pub number: DeviceNumber,
@@ -27,36 +27,35 @@ pub struct Layer {
     pub top: bool,
 }
 
-/// Backing file of a loop device.
+/// The backing file of a loop device.
 #[derive(Clone, Debug)]
 pub struct BackingFile {
     /// Kernel name of the loop device.
     pub device: String,
-    /// Path of the backing file, or a mount point of its file system if the file has no name in
-    /// this namespace.
+    /// Path of the backing file. If the file has no name in this namespace, a mount point of its
+    /// file system.
     pub path: PathBuf,
-    /// True if `path` is the path of the file itself.
+    /// True if `path` is the path of the file itself, and not a mount point.
     pub is_file: bool,
 }
 
-/// Storage stack of a path.
+/// The storage stack of a path.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
-    /// Block devices without duplicates, from top to bottom.
+    /// The block devices from top to bottom, without duplicates.
     pub layers: Vec<Layer>,
-    /// File systems below the path's file system, from top to bottom.
+    /// The file systems that are below the file system of the path, from top to bottom.
     pub below: Vec<Mount>,
-    /// Backing files of loop devices.
+    /// The backing files of the loop devices in the stack.
     pub backing: Vec<BackingFile>,
-    /// FUSE connections that processes of this host serve.
+    /// The FUSE connections that processes of this host serve.
     pub fuse_connections: Vec<u32>,
-    /// Server addresses of network mounts.
+    /// The server addresses of the network mounts.
     pub mount_addresses: Vec<IpAddr>,
 }
 
 impl Stack {
-    /// Returns the addresses of servers to which clients in the kernel connect, from mounts and
-    /// devices.
+    /// Returns the addresses of servers to which the kernel connects for mounts and devices.
     #[must_use]
     pub fn kernel_addresses(&self) -> Vec<IpAddr> {
         let devices = self.layers.iter().filter_map(|layer| layer.device.address.as_deref());
@@ -100,7 +99,7 @@ fn follow_path(
     if depth > 0 {
         stack.below.push(rest.mount);
     }
-    // An overlay has no device of its own, so the devices of its underlying directory are the top
+    // An overlay has no device. The devices of its underlying directory are therefore the top
     // devices.
     for lower in &rest.lower {
         follow_path(stack, seen, lower, top, depth + 1);
@@ -168,8 +167,8 @@ fn devices(
     found
 }
 
-/// Returns a device of a sysfs tree and all its lower devices, without following backing files.
-/// Used for copies of the trees of other hosts.
+/// Returns a device of a sysfs tree and all its lower devices. Backing files are not followed. This
+/// function is used for copies of the trees of other hosts.
 #[must_use]
 pub fn of_tree(sysfs: &Sysfs, top: DeviceNumber) -> Vec<Layer> {
     let mut layers = Vec::new();
@@ -177,9 +176,9 @@ pub fn of_tree(sysfs: &Sysfs, top: DeviceNumber) -> Vec<Layer> {
     layers
 }
 
-/// Locates the backing file of a loop device. The file with the reported name may have been
-/// deleted, may be in another mount namespace, or may have been replaced by another file. The
-/// kernel reports the file only to root (`LOOP_GET_STATUS64`).
+/// Locates the backing file of a loop device. The file with the reported name may have been deleted
+/// or replaced, or it may be in another mount namespace. The kernel reports the inode of the file
+/// only to root (`LOOP_GET_STATUS64`).
 fn locate(device: &str, named: &Path) -> (PathBuf, bool) {
     let status = plimsoll_sys::loops::status(Path::new(&format!("/dev/{device}"))).ok();
     let found = std::fs::metadata(named).ok();

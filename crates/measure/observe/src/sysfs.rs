@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Block device number.
+/// Number of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceNumber {
     pub major: u32,
@@ -13,8 +13,8 @@ pub struct DeviceNumber {
 }
 
 impl DeviceNumber {
-    /// Returns the device on which the file or directory at `path` is stored, or the block device
-    /// at `path` itself.
+    /// Returns the number of the device that stores the file or directory at `path`. If `path` is a
+    /// block device, returns the number of this device.
     ///
     /// # Errors
     /// `stat` fails.
@@ -26,7 +26,7 @@ impl DeviceNumber {
         Ok(Self::of_raw(raw))
     }
 
-    /// Converts a device number from `stat`.
+    /// Converts a device number in the format of `stat`.
     pub fn of_raw(raw: u64) -> Self {
         Self { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) }
     }
@@ -45,13 +45,13 @@ pub struct Sysfs {
 }
 
 impl Sysfs {
-    /// Opens this host's tree.
+    /// Opens the tree of this host.
     #[must_use]
     pub fn host() -> Self {
         Self::at(Path::new("/sys"))
     }
 
-    /// Opens a copy of a tree at `root`.
+    /// Opens a copy of another host's tree at `root`.
     #[must_use]
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_path_buf() }
@@ -93,7 +93,7 @@ pub(crate) fn text(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// Returns the sorted names in a directory; empty if it is not readable.
+/// Returns the sorted names of the entries of a directory; empty if the directory is not readable.
 pub(crate) fn names_in(directory: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut names: Vec<String> =

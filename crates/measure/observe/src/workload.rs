@@ -1,5 +1,5 @@
-//! Adds rows with the access profile of the running load to the series: its working set so far, and
-//! the random share of its recent operations.
+//! Adds rows to the series that describe the access profile of the running load: its working set so
+//! far, and the share of random operations among its recent operations.
 
 use plimsoll_evidence::series::{Data, Row};
 
@@ -32,7 +32,7 @@ impl WorkloadWatch {
     /// Appends rows if the sampling interval has passed.
     pub fn sample(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         let (start_ns, duration_ns) = (self.looked_ns, now_ns.saturating_sub(self.looked_ns));
-        // A sample may be taken slightly early.
+        // A sample may be taken slightly before the interval has passed.
         if duration_ns < EVERY_NS / 10 * 9 {
             return;
         }

@@ -1,6 +1,6 @@
-//! Block devices of other kinds of hosts, from copies of their sysfs trees. A fixture names
+//! Tests block devices of other kinds of hosts, from copies of their sysfs trees. A fixture names
 //! directories in brackets, followed by their files (`name = text`) and links (`name -> target`).
-//! This module adds the links that the kernel creates by number and name.
+//! This module adds the links that the kernel creates for numbers and names.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -42,7 +42,7 @@ impl Host {
         host
     }
 
-    /// Creates the links by number and by name.
+    /// Creates the kernel's two links to a device, by number and by name.
     fn link(&self, directory: &Path, number: &str) {
         let relative = directory.strip_prefix(self.root.path()).unwrap();
         let name = directory.file_name().unwrap();
@@ -53,14 +53,14 @@ impl Host {
         }
     }
 
-    /// Returns the devices from `name` down.
+    /// Returns `name` and all devices below it.
     fn beneath(&self, name: &str) -> Vec<Device> {
         let sysfs = Sysfs::at(self.root.path());
         let number: DeviceNumber = sysfs.number(name).unwrap();
         stack::of_tree(&sysfs, number).into_iter().map(|layer| layer.device).collect()
     }
 
-    /// Returns the description of a single device.
+    /// Returns the description of a device that has no other devices below it.
     fn disk(&self, name: &str) -> Device {
         let mut devices = self.beneath(name);
         assert_eq!(devices.len(), 1, "{devices:?}");
@@ -69,7 +69,7 @@ impl Host {
 }
 
 impl Host {
-    /// Returns the completion path of a disk, from a `/proc` with these interrupts and affinities.
+    /// Returns the completion path of a disk. `/proc` contains these interrupts and affinities.
     fn completion(&self, name: &str, interrupts: &str, goes_to: &[(u32, &str)]) -> Completion {
         let proc = self.root.path().join("proc");
         fs::create_dir_all(&proc).unwrap();
@@ -93,12 +93,13 @@ fn reads_queues_and_interrupts_of_a_disk() {
     let lines: Vec<_> = kvm.lines.iter().map(|l| (l.number, l.name.as_str(), &l.cpus)).collect();
     assert_eq!(lines, [(35, "virtio2-config", &vec![0]), (36, "virtio2-req.0", &vec![1])]);
     assert_eq!(kvm.lines[1].taken.get(&1), Some(&68001));
-    // A partition has its disk's interrupts; those of a bridge above do not count.
+    // A partition has the interrupts of its disk. Interrupts of a bridge above the disk do not
+    // count.
     let nvme = Host::new("nvme").completion("nvme0n1p2", "", &[(41, "0"), (42, "1")]);
     assert_eq!((nvme.device.as_str(), nvme.queues), ("nvme0n1", vec![vec![0], vec![1]]));
     assert_eq!(nvme.lines.iter().map(|l| l.number).collect::<Vec<_>>(), [40, 41, 42]);
     assert_eq!((&nvme.lines[2].cpus, nvme.local_cpus), (&vec![1], vec![1]));
-    // For a disk of a subsystem, the interrupts of the controller.
+    // A disk of an NVMe subsystem has the interrupts of its controller.
     let ports = Host::new("nvme-two-ports").completion("nvme0n1", "", &[]);
     assert_eq!(ports.lines.iter().map(|l| l.number).collect::<Vec<_>>(), [50]);
     // Devices without interrupts have no completion path.

@@ -52,15 +52,15 @@ impl ClassRecord {
 pub struct Interval {
     /// Number of the interval; negative during the warm-up.
     pub number: i64,
-    /// True if at least a part of the interval is after the stop.
+    /// True if at least a part of the interval is after the end of the measurement.
     pub drain: bool,
     /// True if this is a supplement to an earlier row with the same number.
     pub supplement: bool,
     /// By class.
     pub classes: Vec<ClassRecord>,
-    /// Operations of each class that completed before the stop.
+    /// For each class, the operations that completed before the end of the measurement.
     pub within: Vec<OperationTotals>,
-    /// Operations of each class that completed after the stop, or never completed.
+    /// For each class, the operations that completed after the end of the measurement, or never.
     pub drained: Vec<OperationTotals>,
 }
 
@@ -94,7 +94,7 @@ pub struct Collector {
     /// Operations of each class that completed during the measurement. Rates are computed from
     /// these operations.
     pub window: Vec<OperationTotals>,
-    /// Operations of each class that completed after the stop, or never completed.
+    /// For each class, the operations that completed after the end of the measurement, or never.
     pub drained: Vec<OperationTotals>,
     /// Totals of each class before the measurement.
     pub warm_up: Vec<OperationTotals>,

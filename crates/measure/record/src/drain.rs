@@ -13,14 +13,14 @@
 //! | a single operation during a phase, while others complete | [`one_max_ns`]; then the run fails |
 //! | operations in flight at the end of a phase, while some complete | [`IN_FLIGHT_NS`]; then they are abandoned |
 
-/// Timeout of operations in flight after the stop. Linux aborts a request to a SCSI disk after 180
-/// s (six tries of 30 s, `SD_TIMEOUT` and `SD_MAX_RETRIES`), and a request to an NVMe device after
-/// this time or earlier. The S3 client of this workspace aborts after 60 s. An operation that has
-/// been outstanding for more than 180 s is unlikely to complete.
+/// Time for which operations may stay in flight after the end of a phase. Linux aborts a request to
+/// a SCSI disk after 180 s (six tries of 30 s, `SD_TIMEOUT` and `SD_MAX_RETRIES`), and a request to
+/// an NVMe device after this time or earlier. The S3 client of this workspace aborts after 60 s. An
+/// operation that has been outstanding for more than 180 s is unlikely to complete.
 pub const IN_FLIGHT_NS: u64 = 180_000_000_000;
 
-/// Time after the stop during which operations of an open loop that were due before the stop are
-/// still started. The mail store also uses [`plimsoll_workload::step::BACKLOG_NS`].
+/// Time after the end of a phase during which an open loop still starts operations that were due
+/// before this end. The mail store also uses [`plimsoll_workload::step::BACKLOG_NS`].
 pub const BACKLOG_NS: u64 = plimsoll_workload::step::BACKLOG_NS;
 
 /// Time by which the start or end of a phase is set in advance, so that every thread can read it in
@@ -99,13 +99,13 @@ mod tests {
         const SECOND: u64 = 1_000_000_000;
         let mut silence = Silence::from(SECOND);
         assert!(!silence.is_outage(2 * SECOND, 60 * SECOND));
-        // The process was stopped for ten minutes: completions are processed right after the first
-        // check.
+        // The process was stopped for ten minutes. After it resumes, it processes completions right
+        // after the first check.
         assert!(!silence.is_outage(602 * SECOND, 60 * SECOND));
         assert!(!silence.is_outage(602 * SECOND + 1_000, 60 * SECOND));
         silence = Silence::from(602 * SECOND + 2_000);
         assert!(!silence.is_outage(603 * SECOND, 60 * SECOND));
-        // If the target really does not respond, the silence continues.
+        // If the target really does not respond, the silence lasts.
         assert!(!silence.is_outage(663 * SECOND, 60 * SECOND));
         assert!(silence.is_outage(664 * SECOND, 60 * SECOND));
         assert_eq!(silence.since_ns(), 602 * SECOND + 2_000);
@@ -116,15 +116,15 @@ mod tests {
         const SECOND: u64 = 1_000_000_000;
         let mut oldest = OldestOperation::default();
         assert!(!oldest.is_lost(Some(SECOND), 2 * SECOND, 0));
-        // The process was stopped for five minutes: the completion is processed before the next
+        // The process was stopped for five minutes. It processes the completion before the next
         // check.
         assert!(!oldest.is_lost(Some(SECOND), 302 * SECOND, 0));
         assert!(!oldest.is_lost(Some(302 * SECOND), 303 * SECOND, 0));
-        // One operation never completes.
+        // The next operation never completes.
         assert!(!oldest.is_lost(Some(302 * SECOND), 482 * SECOND, 0));
         assert!(oldest.is_lost(Some(302 * SECOND), 483 * SECOND, 0));
         assert!(!oldest.is_lost(None, 484 * SECOND, 0));
-        // With a longer outage limit, the limit for a single operation is also longer.
+        // If the outage limit is longer, so is the limit for a single operation.
         assert!(!oldest.is_lost(Some(0), 500 * SECOND, 600 * SECOND));
         assert!(!oldest.is_lost(Some(0), 501 * SECOND, 600 * SECOND));
     }

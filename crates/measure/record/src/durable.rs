@@ -18,7 +18,7 @@ struct Pending {
     at: WriteTimes,
 }
 
-/// Waiting writes of one client.
+/// Writes of one client that are not yet durable.
 #[derive(Clone, Debug, Default)]
 struct Client {
     written: u64,
@@ -53,8 +53,8 @@ impl WriteTimes {
 #[derive(Clone, Debug, Default)]
 pub struct DurableWrites {
     clients: Vec<Client>,
-    /// Number of the client's writes that had completed when the flush in a slot began, for each
-    /// slot.
+    /// For each slot with a flush: the number of the client's writes that had completed when the
+    /// flush began.
     covered: Vec<u64>,
 }
 

@@ -24,13 +24,13 @@ const LAST: u64 = (LATENCY_NS_MAX + 1).next_power_of_two() - 1;
 pub const BUCKETS: usize = index_of(LAST) + 1;
 /// Number of counts that can wait for their cache lines.
 const WAITING: usize = 8;
-/// Value of the range of used buckets for an empty histogram.
+/// Range of used buckets of an empty histogram.
 const EMPTY: (usize, usize) = (BUCKETS, 0);
 
 /// Number of significant bits of a value.
 const KEPT_BITS: u32 = 11;
 
-/// Returns the index of a value's bucket, for a histogram whose values are not limited.
+/// Returns the index of the bucket that counts a value, as if the histogram had no largest value.
 #[inline(always)]
 #[must_use]
 const fn index_of(value_ns: u64) -> usize {
@@ -83,9 +83,9 @@ pub enum WaitKind {
 /// Histograms of a thread: latency and service time of each class, and waits.
 ///
 /// There are three histograms per class. The first counts operations whose latency equals their
-/// service time. This is the usual case if operations do not wait before submission. The others
-/// count latency and service time of all other operations. Most operations are therefore counted
-/// once.
+/// service time. This is the usual case if operations do not wait before submission. Any other
+/// operation is counted twice: its latency in the second histogram, and its service time in the
+/// third. Most operations are therefore counted only once.
 #[derive(Debug)]
 pub struct HistogramTable {
     counts: Large<u16>,
@@ -370,7 +370,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Values of every magnitude, including values outside the range.
+    /// Generates values of every magnitude, including values outside the histogram's range.
     fn values() -> impl Strategy<Value = Vec<u64>> {
         let value = (0u32..50, any::<u64>()).prop_map(|(bits, noise)| noise >> (63 - bits));
         prop::collection::vec(value, 0..200)
@@ -415,8 +415,8 @@ mod tests {
             prop_assert_eq!(totals.quantile_ns(quantile).unwrap(), theirs.min(exact));
         }
 
-        /// A table has the same counts as the library's histogram of the bundle, whether latencies
-        /// equal service times or not.
+        /// A table must have the same counts as the library's histogram in the bundle, even if
+        /// latencies and service times differ.
         #[test]
         fn packed_counts_are_the_librarys(values in values(), others in values()) {
             let mut table = HistogramTable::new(2);

@@ -203,8 +203,7 @@ impl Recording {
             Some(Ok(batch)) => self.prepend(batch),
             Some(Err(error)) => {
                 let says = format!(
-                    "cannot read the rows and histograms that the run had moved to \
-                    disk: {error}"
+                    "cannot read the rows and histograms that the run had moved to disk: {error}"
                 );
                 if self.is_well() {
                     self.fail(EndKind::Environment, says);
@@ -436,8 +435,8 @@ mod tests {
         fn end(&mut self, _phase: &Phase) {}
     }
 
-    /// Records two classes for 2,000 s. Returns the maximum number of rows in memory, and the
-    /// complete recording.
+    /// Records two classes for 2,000 s. Returns the maximum number of rows that were in memory, and
+    /// the complete recording.
     fn long_run(spool: Option<Spool>, needed_from_ns: u64) -> (usize, Recording) {
         let mut recording = Recording::new(0).with_spool(spool);
         recording.needed_from_ns = needed_from_ns;
@@ -480,7 +479,7 @@ mod tests {
 
     #[test]
     fn a_lost_spool_ends_the_run_with_its_reason() {
-        // No batch is accepted, so all rows stay in memory.
+        // The spool accepts no batch, so all rows stay in memory.
         let (all, recording) = long_run(Some(Spool::broken()), u64::MAX);
         assert_eq!((all, recording.end.kind), (4_000, EndKind::Environment));
         assert!(recording.series == long_run(None, u64::MAX).1.series);

@@ -70,16 +70,16 @@ impl Scribe {
         let phase = if warm { phases.warm_up.unwrap_or(phases.measure) } else { phases.measure };
         self.rows(row, phase, from_ns, recording);
         let lasts_ns = from_ns.saturating_sub(self.open_from_ns.unwrap_or(from_ns));
-        // Operations after the stop belong to the last histogram of the measurement, even if the
-        // stop is in the first measured interval. These operations never belong to the histogram of
-        // the warm-up.
+        // Operations that complete after the end of the measurement belong to its last histogram,
+        // even if the measurement ends in its first interval. These operations never belong to the
+        // histogram of the warm-up.
         if warm != self.open_warm || !row.drain && lasts_ns >= self.histogram_ns {
             self.close(recording);
         }
         if self.open_from_ns.is_none() {
-            // If no operation completed during the measurement (because the process was stopped),
-            // operations after the stop need a separate histogram. It starts with the measurement,
-            // so that it belongs to a phase.
+            // If no operation completed during the measurement (for example, because the process
+            // was suspended), operations that complete after its end need a separate histogram.
+            // This histogram starts with the measurement, so that it belongs to a phase.
             let alone = row.drain && !warm;
             let from_ns = if alone { phases.measure_from_ns } else { from_ns };
             (self.open_from_ns, self.open_warm) = (Some(from_ns), warm);
@@ -194,16 +194,16 @@ mod tests {
         assert_eq!(longest, [7, 9]);
     }
 
-    /// The process was stopped during the whole measurement: all due operations complete after the
-    /// measurement.
+    /// The process was stopped during the whole measurement, so all due operations complete after
+    /// it.
     #[test]
     fn what_ended_after_a_measurement_in_which_nothing_did_is_in_its_histogram() {
         assert_eq!(taken(10).0, [500, 1_000]);
     }
 
-    /// Records a row of the warm-up, and a row of operations after the stop in interval `number` of
-    /// a measurement with ten intervals. Returns the start and the longest latency of each
-    /// histogram.
+    /// Records two rows: one of the warm-up, and one of operations that completed in interval
+    /// `number` after the end of the measurement. The measurement has ten intervals. Returns the
+    /// start and the longest latency of each histogram.
     fn taken(number: i64) -> (Vec<u64>, Vec<u64>) {
         let classes = vec![Class {
             name: "matrix.read".into(),

@@ -32,7 +32,8 @@ pub struct IntervalSnapshot {
     pub held: Waits,
     /// Processor time of the thread in the interval.
     pub cpu: CpuTime,
-    /// Time in which the thread polled the clock, or polled for completions without finding any.
+    /// Time in which the thread polled the clock, or polled for completions although no operation
+    /// had completed.
     pub spun_ns: u64,
     /// True if the snapshot contains operations that were in flight or due at the end of the
     /// measured phase. They are included in the latencies of the phase, but not in its rates.

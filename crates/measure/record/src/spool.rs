@@ -226,7 +226,7 @@ mod tests {
         let file = tempfile::tempfile_in(directory.path()).unwrap();
         let mut spool = WrittenSpool { file, size_bytes: 0, unwritten: Vec::new() };
         spool.append(batch(1));
-        // Half of the second batch reached the disk before it was full.
+        // Half of the second batch was written before the disk was full.
         spool.file.write_all(b"row,1,2,3,db2.re").unwrap();
         spool.unwritten.push(batch(2));
         spool.append(batch(3));

@@ -29,7 +29,6 @@ enum DecodeState {
 
 const SIZE: DecodeState = DecodeState::Size { value: 0, digits: 0, past: false, line: 0 };
 
-/// Decodes a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoder {
     state: DecodeState,

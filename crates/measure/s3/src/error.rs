@@ -52,7 +52,7 @@ pub enum CallError {
     Tls(String),
     /// The operation did not succeed within the time limit, despite retries.
     #[error(
-        "no success within {} ms and {tries} attempts; the last attempt failed with: {last}",
+        "no attempt succeeded within {} ms ({tries} attempts); the last attempt failed with: {last}",
         after_ns / 1_000_000
     )]
     GivenUp {
@@ -90,8 +90,7 @@ fn explain(code: &str, status: u16) -> &'static str {
             "the store rejected the signature: check AWS_SECRET_ACCESS_KEY and the region"
         }
         ("AccessDenied", _) | (_, 401 | 403) => {
-            "access denied: check the permissions of the \
-         access key"
+            "access denied: check the permissions of the access key"
         }
         ("RequestTimeTooSkewed", _) => "the clocks of this host and the store differ",
         ("InvalidRange", _) => "the object is shorter than the requested range",

@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(parse(&text[..40]), Ok(None));
     }
 
-    /// Returns a head of this size whose end is missing.
+    /// Returns the first `size_bytes` of a response head that does not end there.
     fn head_of(size_bytes: usize) -> Vec<u8> {
         let mut head = b"HTTP/1.1 200 OK\r\nX: ".to_vec();
         head.resize(size_bytes, b'a');

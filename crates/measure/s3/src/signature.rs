@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn hashes_are_those_of_the_standards() {
-        // RFC 4231, test cases 2 and 6.
+        // These are test cases 2 and 6 of RFC 4231.
         assert_eq!(
             hex(&hmac(b"Jefe", b"what do ya want for nothing?")),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"

@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees `layout`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -47,7 +47,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         count();
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees `ptr`, `layout` and `new_size`.
         unsafe { System.realloc(ptr, layout, new_size) }
     }
 }

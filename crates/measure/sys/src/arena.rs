@@ -63,7 +63,8 @@ impl AlignedBuffer {
             .checked_next_multiple_of(granule)
             .ok_or(SysError::new("mmap", libc::ENOMEM))?;
         let base = map_anonymous(mapped_bytes)?;
-        // SAFETY: the range is the mapping created above; advice never changes its content.
+        // SAFETY: the range is the mapping that `map_anonymous` returned; advice never changes its
+        // content.
         let huge_advised = huge
             && unsafe { libc::madvise(base.as_ptr().cast(), mapped_bytes, libc::MADV_HUGEPAGE) }
                 == 0;

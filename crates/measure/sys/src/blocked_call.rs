@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// Opening a FIFO blocks until another process opens its other end.
+    /// A thread that opens a FIFO is blocked until another process opens the other end.
     #[test]
     fn names_the_call_and_the_file_for_which_a_thread_waits() {
         let directory = tempfile::tempdir().unwrap();

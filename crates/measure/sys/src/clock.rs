@@ -277,8 +277,8 @@ mod tests {
             let before = monotonic_ns();
             let own = clock.now_ns();
             let after = monotonic_ns();
-            // The limit is 50 µs, because a short calibration on a busy machine may give an
-            // inaccurate initial rate.
+            // The limit is 50 µs, because the initial rate may be inaccurate after a short
+            // calibration on a busy machine.
             assert!(own + 50_000 >= before && own <= after + 50_000, "{before} {own} {after}");
         }
     }

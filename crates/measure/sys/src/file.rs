@@ -275,7 +275,7 @@ mod tests {
             let path = folder.path().join("a");
             std::fs::write(&path, [1]).unwrap();
             let fd = open(&path, OpenFlags::default()).unwrap().fd;
-            // A kernel that supports the flag (Linux 5.x) returns `Some(true)`.
+            // If the kernel supports the flag (Linux 5.x), the result is `Some(true)`.
             assert!(supports_nowait(&fd).is_some());
         }
     }

@@ -92,7 +92,7 @@ mod tests {
         assert!(fault.hangs && fault.place == "driver" && fault.number == 7);
         assert_eq!(Fault::parse("panic:driver").unwrap().number, 1);
         assert!(Fault::parse("burn:driver").is_none());
-        // No fault is requested at this place.
+        // No fault is requested at this point, so nothing happens.
         point("driver");
     }
 

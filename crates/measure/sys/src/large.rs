@@ -31,7 +31,7 @@ pub struct Large<T: Copy> {
 
 // SAFETY: the table owns its memory and returns references like a vector.
 unsafe impl<T: Copy + Send> Send for Large<T> {}
-// SAFETY: as above.
+// SAFETY: the table owns its memory and returns references like a vector.
 unsafe impl<T: Copy + Sync> Sync for Large<T> {}
 
 /// Number types whose value zero has only zero bits, so that a table of zeroes needs no writes.
@@ -215,8 +215,8 @@ fn map(bytes: usize, piece_bytes: usize, advice: libc::c_int) -> Option<(NonNull
     let base = map_anonymous(all).ok()?.as_ptr();
     let before = base.align_offset(HUGE_PAGE_BYTES);
     let after = HUGE_PAGE_BYTES - before;
-    // SAFETY: the parts before and after the requested range are inside the new mapping and have no
-    // other user. The advice does not change content or protection.
+    // SAFETY: the parts before and after the requested range are inside the new mapping, and
+    // nothing else uses them. The advice does not change content or protection.
     unsafe {
         let start = base.add(before);
         if before > 0 {
@@ -256,7 +256,8 @@ impl<T: Copy> Deref for Large<T> {
 impl<T: Copy> DerefMut for Large<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and borrowed uniquely.
+        // SAFETY: the first `len` values are initialised, the table owns them, and `self` is
+        // borrowed uniquely.
         unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }

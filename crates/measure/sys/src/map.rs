@@ -37,7 +37,7 @@ pub struct CellMap<T> {
 
 // SAFETY: this value owns the mapping, which has no thread affinity; its cells are atomics.
 unsafe impl<T: Cell> Send for CellMap<T> {}
-// SAFETY: as above.
+// SAFETY: this value owns the mapping, which has no thread affinity; its cells are atomics.
 unsafe impl<T: Cell> Sync for CellMap<T> {}
 
 impl<T: Cell> CellMap<T> {

@@ -390,7 +390,7 @@ mod tests {
         assert_eq!(does(MetadataKind::Access, 0, 0), -libc::ENOENT);
         assert!(!table.has(&NameOp { file: 1, ..op(MetadataKind::Getattr, 0, 0) }));
         assert!(!table.has(&NameOp { directory: 2, ..op(MetadataKind::Create, 0, 0) }));
-        // A path is rejected if it is not in a root, or is too long to append a name.
+        // A path is rejected if it is outside all roots, or too long for a name to be appended.
         assert!(open(&["/elsewhere".into()]).is_err());
         assert!(open(&[root.join("x".repeat(PATH_BYTES - NAME_BYTES + 1))]).is_err());
         assert!(NameTable::open(std::slice::from_ref(&data), &[], 1, &[]).is_err());

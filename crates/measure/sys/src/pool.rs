@@ -159,7 +159,7 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// Starts `entries` workers, at most [`DEPTH_MAX`], or no worker if `entries` is one. They
+    /// Starts `entries` workers, at most [`DEPTH_MAX`], or no worker if `entries` is 1. They
     /// inherit the calling thread's CPU affinity.
     ///
     /// # Errors

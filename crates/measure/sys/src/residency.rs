@@ -104,10 +104,11 @@ pub fn by_mincore(fd: &OwnedFd) -> Result<Residency, SysError> {
         }
         present.clear();
         present.resize(len.div_ceil(page_bytes() as usize), 0u8);
-        // SAFETY: the range is the mapping above; the vector has one byte per page of it.
+        // SAFETY: the range is the mapping that `mmap` returned; the vector has one byte per page
+        // of it.
         let answer = unsafe { libc::mincore(base, len, present.as_mut_ptr()) };
         let error = SysError::last("mincore");
-        // SAFETY: unmaps exactly the mapping above.
+        // SAFETY: unmaps exactly the range that `mmap` returned.
         unsafe { libc::munmap(base, len) };
         if answer != 0 {
             return Err(error);

@@ -44,7 +44,6 @@ pub struct RingConfig {
     /// has reached the end of the file and is not continued. Files without an entry count as
     /// buffered.
     pub direct: Vec<bool>,
-    /// Arena with the buffers.
     pub arena: AlignedBuffer,
     /// True to poll the device for completions. Only some devices support polling, and flushes
     /// cannot be polled.

@@ -1,14 +1,15 @@
-//! Addresses of operations.
+//! Determines the file and the offset of each operation.
 //!
 //! An address is a pure function of the seed and of the operation's index ([`Slots::at`]). Each of
-//! `n` threads gets every n-th index ([`Indices`]), so a stream has the same addresses for any
-//! number of threads. The addresses need no table, so the space can have any size.
+//! `n` threads gets every n-th index ([`Indices`]). The addresses of a stream therefore do not
+//! depend on the number of threads. They are computed without a table, so the space can have any
+//! size.
 //!
-//! | layer | knows |
+//! | layer | what it determines |
 //! |---|---|
-//! | [`Slots`] | a pattern over the numbers `0..slots` |
-//! | [`Space`] | the file and the offset of a slot, over several regions |
-//! | [`Walk`] | the position of a client in a space: its next index, or its cursor |
+//! | [`Slots`] | the order of the slot numbers `0..slots`, according to a pattern |
+//! | [`Space`] | the file and the offset of each slot, if the space has several regions |
+//! | [`Walk`] | the position of a client in a space: its next index or its cursor |
 
 mod hash;
 mod hot_cold;

@@ -1,7 +1,7 @@
-//! Intended start times of operations, in whole nanoseconds from the beginning of a stream.
+//! Intended start times of operations. They are whole nanoseconds since the start of a stream.
 //!
-//! [`Arrivals`] is an iterator. It is endless, or finite for recorded arrivals. Its values do not
-//! depend on the time of the call, so a driver that falls behind can measure its lag.
+//! [`Arrivals`] is an iterator. It is endless, except for recorded arrivals. Its values do not
+//! depend on when it is called, so a driver that falls behind can measure its lag.
 //! [`Schedule::part`] divides a stream among clients or threads.
 
 mod exponential;

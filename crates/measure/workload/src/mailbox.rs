@@ -1,26 +1,27 @@
 //! The mail store: a database engine with real data, a log and recovery. This module decides which
-//! I/O to do; a driver executes it.
+//! I/Os to do. A driver executes them.
 //!
-//! A store has several databases. Each database is a file of 32 KiB pages with a page cache, and
-//! has a log in a ring of preallocated files. Logical sessions execute operations on records:
-//! insert, delete, replace, read. Each operation is one commit. [`MailboxConfig`] explains the
-//! numbers and their sources.
+//! A store has several databases. Each database is a file of 32 KiB pages with a page cache. Each
+//! database also has a log in a ring of preallocated files. Logical sessions execute operations on
+//! records: insert, delete, replace and read. Each operation is one commit. [`MailboxConfig`]
+//! explains the default values and states their sources.
 //!
-//! Every phase is a state machine with the interface of [`crate::step`]:
+//! Every phase is a state machine, which implements the interface of [`crate::step`]:
 //!
-//! | machine | does |
+//! | machine | what it does |
 //! |---|---|
 //! | [`Create`] | writes the first database |
 //! | [`Format`] | fills all log files, so that the measured phase only overwrites existing blocks |
-//! | [`Duplicate`] | reads the first database, and writes its pages with new stamps to all other databases |
+//! | [`Duplicate`] | reads the first database, and writes its pages with new stamps into all other databases |
 //! | [`Group`] | executes the load |
-//! | [`Scan`] | reads and checks every page: the checksum phase, and streaming backup |
-//! | [`Recover`] | replays the log from the checkpoint, and rewrites pages that a crash lost |
-//! | [`Verify`] | proves that every durably committed change exists, and lists missing changes |
+//! | [`Scan`] | reads and checks every page, for the checksum phase or for streaming backup |
+//! | [`Recover`] | replays the log from the checkpoint, and writes again the pages that a crash lost |
+//! | [`Verify`] | proves that every durably committed change exists, and lists changes that are missing |
 //!
-//! Each machine passes the [`Store`] to the next machine. A driver without data
-//! ([`crate::step::NoBytes`]) issues the same I/Os. In this case, the store records 16 bits for
-//! each page, one for each occupied slot, instead of the content.
+//! When a machine has finished, the next machine gets the [`Store`]. A driver without data
+//! ([`crate::step::NoBytes`]) issues the same I/Os. In this case, the store does not have the
+//! content of the pages. For each page, it stores 16 bits instead, which show which slots are
+//! occupied.
 
 mod arrivals;
 mod attention;
@@ -64,21 +65,22 @@ pub use record::LogFault;
 pub use session::{Commit, OperationKind, Witness};
 pub use store::{DatabaseState, GroupPart, LogPosition, Store, spread};
 
-/// Deliberate defects of a store. They show that the crash tests detect defects.
+/// Defects that a test deliberately causes in a store. They prove that the crash tests detect such
+/// defects.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutant {
     /// No defect.
     None,
-    /// Acknowledges commits without waiting for the log.
+    /// The store acknowledges commits without waiting for the log.
     AcknowledgeBeforeFlush,
-    /// Writes pages before the log records of their changes are durable.
+    /// The store writes pages before the log records of their changes are durable.
     PageBeforeLog,
-    /// Overwrites log blocks that recovery still needs, according to the checkpoint in the last
-    /// durable block.
+    /// The store overwrites log blocks that recovery still needs according to the checkpoint in the
+    /// last durable block.
     RingBeyondCheckpoint,
-    /// Continues the log in the old epoch after a recovery.
+    /// After a recovery, the store continues the log in the old epoch.
     EpochKept,
-    /// Counts a completed page write as durable before the file is flushed.
+    /// The store treats a completed page write as durable before the file is flushed.
     CheckpointBeforeFlush,
 }

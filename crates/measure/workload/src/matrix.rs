@@ -1,21 +1,21 @@
-//! The I/O matrix: streams of reads, writes and metadata operations. All clients of a stream behave
-//! the same. This module generates the operations but does no I/O.
+//! The I/O matrix: streams of reads, writes and metadata operations. All clients of a stream have
+//! the same mix of operations. This module generates the operations. It does no I/O.
 //!
-//! | part | determines |
+//! | part | what it determines |
 //! |---|---|
-//! | [`StreamConfig`] | parameters of a stream |
-//! | [`FileSet`] | the files of a stream, and the regions in them that operations access |
-//! | [`Choice`] | the next of several alternatives, so that shares are exact and the order is random |
-//! | [`Names`] | the small files that are created, renamed and removed |
-//! | [`StreamPart`] | the operations of some of the stream's clients |
-//! | [`Tracker`] | the content of writes, and whether reads return this content |
-//! | [`Sampler`] | the same for a [`Sample`] of all blocks, in every run |
+//! | [`StreamConfig`] | the parameters of a stream |
+//! | [`FileSet`] | the files of a stream, and the regions of the files that operations access |
+//! | [`Choice`] | which of several alternatives is next; the shares are exact and the order is random |
+//! | [`Names`] | which small files are created, renamed and removed |
+//! | [`StreamPart`] | the operations of those clients that one thread drives |
+//! | [`Tracker`] | the content of all writes, and whether reads return this content |
+//! | [`Sampler`] | the content of the writes in a [`Sample`] of the blocks, and whether reads return it; used in every run |
 //!
-//! A client's operations depend only on the seed and on its number, not on the distribution of
-//! clients over threads. (The exception is a sequential stream with mixed sizes, whose clients
-//! share one cursor.) A driver has one [`StreamPart`] for each stream and thread, and requests
-//! operations from it. Each thread has one [`Tracker`]; all trackers share the
-//! [`crate::stamp::Generations`] of all files.
+//! The operations of a client depend only on the seed and on the client's number, not on the
+//! distribution of clients over threads. (There is one exception: the clients of a sequential
+//! stream with several transfer sizes share one cursor.) A driver has one [`StreamPart`] for each
+//! stream and thread, from which it gets operations. Each thread has one [`Tracker`]. All trackers
+//! share the [`crate::stamp::Generations`] of all files.
 
 mod choice;
 mod config;

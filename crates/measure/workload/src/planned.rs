@@ -1,4 +1,5 @@
-//! Converts a plan's workload to streams and stores, which are the same for every driver.
+//! Converts the workload of a plan to streams and mail stores. The result is the same for every
+//! driver.
 
 mod error;
 pub mod gate;

@@ -1,9 +1,11 @@
-//! Traces: recorded operations that a stream replays. The operations are mapped to a target of any
-//! size. They start at the times of the trace, faster, slower, or at full speed.
+//! Traces. A trace contains recorded operations, which a stream replays. The operations are mapped
+//! to a target of any size. They start at the times of the trace, at a faster or slower rate, or as
+//! fast as possible.
 //!
-//! A [`Trace`] is the recording in the order of time, and a [`Replay`] is its mapping to a target.
-//! In the address space of a trace, its devices follow one another. One client, with one
-//! [`Cursor`], issues the operations, so that they start in the order of the trace.
+//! A [`Trace`] contains the recorded operations in the order of time. A [`Replay`] is a trace that
+//! was mapped to a target. In the address space of a trace, its devices follow one another. One
+//! client, with one [`Cursor`], issues all operations, so that they start in the order of the
+//! trace.
 
 mod figures;
 mod map;
@@ -13,8 +15,8 @@ pub use figures::{Figures, SizeCount};
 pub use map::Mapping;
 pub use replay::{Cursor, NothingFits, Replay, ReplayTotals};
 
-/// Size of the pieces into which the address space of a trace is divided. The footprint of a trace
-/// is counted and mapped in these pieces.
+/// Size of the pieces into which the address space of a trace is divided, in bytes. The accessed
+/// part of the address space is counted and mapped in units of these pieces.
 pub const CHUNK_BYTES: u64 = 1 << 20;
 
 /// Kind of a recorded operation.
@@ -22,16 +24,16 @@ pub const CHUNK_BYTES: u64 = 1 << 20;
 pub enum TraceOperation {
     Read,
     Write,
-    /// Durable write: completes when the data is on stable storage.
+    /// A durable write, which completes when its data is on stable storage.
     WriteDurable,
-    /// Flush of earlier writes to stable storage (`fsync`).
+    /// A flush, which writes the data of earlier writes to stable storage (`fsync`).
     Sync,
-    /// Like `Sync`, but without the metadata that is not needed to read the data (`fdatasync`).
+    /// A flush without the metadata that is unnecessary for reading the data (`fdatasync`).
     DataSync,
 }
 
 impl TraceOperation {
-    /// Returns true if the kind transfers data, that is, if it is not a flush.
+    /// Returns true if operations of this kind transfer data. Flushes transfer no data.
     #[must_use]
     pub const fn moves(self) -> bool {
         !matches!(self, Self::Sync | Self::DataSync)
@@ -41,15 +43,14 @@ impl TraceOperation {
 /// A recorded read, write or flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Time of submission, relative to the first operation.
+    /// Time at which the operation was submitted, in ns. The first operation has the time 0.
     pub at_ns: u64,
-    /// Byte offset on the device; not used for a flush.
+    /// Offset on the device, in bytes. A flush does not use it.
     pub offset_bytes: u64,
-    /// Size in bytes; 0 for a flush.
+    /// Size of the transfer in bytes. It is 0 for a flush.
     pub size_bytes: u32,
     /// Number of the device in the trace.
     pub volume: u16,
-    /// Kind of the operation.
     pub requested: TraceOperation,
 }
 
@@ -57,15 +58,15 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     events: Vec<Event>,
-    /// For each device: its start in the common address space of all devices.
+    /// For each device: the address at which it starts in the common address space of all devices.
     bases: Vec<u64>,
     extent_bytes: u64,
     out_of_order: u64,
 }
 
 impl Trace {
-    /// Sorts operations by time. `events` is in the order of the file. Its times may be from any
-    /// clock.
+    /// Creates a trace from `events`, which are in the order of the file, and sorts them by time.
+    /// The times may be from any clock.
     #[must_use]
     pub fn new(mut events: Vec<Event>) -> Self {
         let mut latest_ns = 0;
@@ -75,7 +76,7 @@ impl Trace {
             latest_ns = latest_ns.max(event.at_ns);
         }
         if out_of_order > 0 {
-            // The sort is stable: operations with equal times stay in the order of the file.
+            // The sort is stable: operations with equal times keep their order from the file.
             events.sort_by_key(|event| event.at_ns);
         }
         let first_ns = events.first().map_or(0, |event| event.at_ns);
@@ -84,34 +85,35 @@ impl Trace {
         Self { events, bases, extent_bytes, out_of_order }
     }
 
-    /// Returns the operations.
+    /// Returns the operations, sorted by time.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// Returns the number of reads and writes.
+    /// Returns the number of reads and writes in the trace.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.events.iter().filter(|event| event.requested.moves()).count() as u64
     }
 
-    /// Returns the number of operations that are out of order. The file lists such an operation
-    /// after an operation with a later time.
+    /// Returns how many operations are out of order. The file lists such an operation after an
+    /// operation that has a later time.
     #[must_use]
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// Returns the address of an operation in the common address space of all devices.
+    /// Returns the address of an operation in the address space that all devices share.
     fn place(&self, event: &Event) -> u64 {
         let base = self.bases.get(usize::from(event.volume)).copied().unwrap_or(0);
         base.saturating_add(event.offset_bytes)
     }
 }
 
-/// Returns the start of each device in the common address space, in which the devices follow one
-/// another. The last element is the end of the last device. Starts are rounded up to whole pieces.
+/// Returns the start address of each device in the address space that all devices share. In this
+/// address space, the devices follow one another. The last element is the end of the last device.
+/// Start addresses are rounded up to whole pieces.
 fn bases(events: &[Event]) -> (Vec<u64>, u64) {
     let mut ends: Vec<u64> = Vec::new();
     for event in events {

@@ -1,5 +1,6 @@
-//! Compares addresses, arrivals and content with independent values. These come from SciPy, and
-//! from a second implementation of the generator and the stamped unit (`golden/make.py`).
+//! Compares addresses, arrivals and content with independently computed values. They come from
+//! SciPy, and from a second implementation of the generator and the stamped unit
+//! (`golden/make.py`).
 #![allow(clippy::unwrap_used)]
 
 use plimsoll_sys::simd::{Kernels, Level};
@@ -10,7 +11,7 @@ use plimsoll_workload::stamp::{Inspection, Origin, inspect};
 
 const VALUES: &str = include_str!("golden/values.csv");
 
-/// Returns the rows of one kind. The name of the kind is removed from each row.
+/// Returns all rows of this kind, without the name of the kind.
 fn rows(kind: &str) -> Vec<Vec<&'static str>> {
     let all = VALUES.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let rows: Vec<_> = all.filter(|row| row[0] == kind).map(|row| row[1..].to_vec()).collect();
@@ -30,14 +31,15 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
 }
 
-/// Returns the 99.9 % point of chi-square with this number of degrees of freedom.
+/// Returns the 99.9 % quantile of the chi-square distribution with this number of degrees of
+/// freedom.
 fn limit(degrees: usize) -> f64 {
     let rows = rows("chi-square-99.9");
     float(rows.iter().find(|row| number(row[0]) == degrees as u64).unwrap()[1])
 }
 
-/// Returns the chi-square of counts and probabilities. One additional cell contains the remainder
-/// of both.
+/// Returns the chi-square statistic of counts with these probabilities. If the probabilities add up
+/// to less than 1, one more cell contains the remaining samples.
 fn chi_square(counts: &[u64], chances: &[f64], samples: u64) -> f64 {
     let cell = |count: f64, chance: f64| {
         let expected = chance * samples as f64;
@@ -95,7 +97,7 @@ fn normal_addresses_have_scipys_chances() {
         for i in 0..SAMPLES {
             counts[(normal.at(13, i) / 50_000) as usize] += 1;
         }
-        // The sum does not include cells at the ends whose expected count is below one.
+        // The sum does not include cells at the ends with an expected count below five.
         let kept: Vec<usize> =
             (0..20).filter(|cell| chances[*cell] * SAMPLES as f64 >= 5.0).collect();
         let pick = |cell: &usize| (counts[*cell], chances[*cell]);
@@ -136,8 +138,8 @@ fn poisson_gaps_pass_kolmogorov_and_smirnov() {
     let n = gaps.len() as f64;
     let mut distance: f64 = 0.0;
     for (i, gap) in gaps.iter().enumerate() {
-        // Gaps are rounded to whole nanoseconds, so a gap also represents the half nanosecond on
-        // both sides of it.
+        // Gaps are rounded to whole nanoseconds, so each gap represents an interval of half a
+        // nanosecond on both sides.
         let f = 1.0 - (-(*gap as f64 + 0.5) / 5_000.0).exp();
         distance = distance.max((f - i as f64 / n).abs()).max(((i + 1) as f64 / n - f).abs());
     }

@@ -1,4 +1,4 @@
-//! A mail store under load allocates no memory for an operation.
+//! Tests that no operation of a mail store under load allocates memory.
 
 use plimsoll_workload::mailbox::{
     Create, DatabaseConfig, DatabaseState, Duplicate, Format, Group, MailboxConfig,
@@ -6,7 +6,7 @@ use plimsoll_workload::mailbox::{
 };
 use plimsoll_workload::step::{Arena, Completion, HeapArena, Io, IoKind, StepWorkload, Wait};
 
-/// Files in memory. The next step completes every I/O.
+/// Files in memory. Every I/O completes in the next step.
 struct Files(Vec<Vec<u8>>);
 
 impl Files {
@@ -22,8 +22,8 @@ impl Files {
         }
     }
 
-    /// Runs a machine until it ends, for at most `steps` steps. Returns the number of allocations
-    /// in the steps after step `counted_from`.
+    /// Runs a machine until it ends, or for `steps` steps. Returns the number of allocations after
+    /// step `counted_from`.
     fn run(&mut self, machine: &mut dyn StepWorkload, steps: u64, counted_from: u64) -> u64 {
         let mut arena = HeapArena(vec![0; machine.arena_size_bytes() as usize]);
         let mut out: Vec<Io> = Vec::with_capacity(machine.depth_max());

@@ -1,7 +1,6 @@
-//! Creates a catalogue of many runs from one bundle, to measure the cost of pages and lists:
-//! `many_runs BUNDLE HOME COUNT`.
-//! Set `XDG_DATA_HOME` to `HOME/share` and `XDG_STATE_HOME` to `HOME/state` afterwards. Each
-//! further call adds COUNT runs.
+//! Copies one bundle into a catalogue many times, to measure how long web pages and lists take:
+//! `many_runs BUNDLE HOME COUNT`. Set `XDG_DATA_HOME` to `HOME/share` and `XDG_STATE_HOME` to
+//! `HOME/state` afterwards. Each further call adds COUNT runs.
 
 use std::error::Error;
 use std::fs;

@@ -135,7 +135,7 @@ fn unpack(
     if known {
         Ok(name)
     } else {
-        Err(wrong("it contains neither a run nor an experiment".to_owned()))
+        Err(wrong("it does not contain a run or an experiment".to_owned()))
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 /// Returns the start of a day in nanoseconds since 1970, or `None` if the text is not a valid date.
 pub fn unix_ns_of(day: &str) -> Option<u64> {
     // The length is checked because the parser also accepts other forms of ISO 8601. All of these
-    // are longer or shorter.
+    // forms have another length.
     let date: Date = day.parse().ok().filter(|_| day.len() == "2026-11-23".len())?;
     u64::try_from(date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_nanosecond()).ok()
 }

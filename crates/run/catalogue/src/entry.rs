@@ -37,7 +37,7 @@ pub struct Entry {
     /// The verdict in the ledger, in capitals; [`UNVERIFIED`] if the ledger does not confirm the
     /// run.
     pub verdict: Option<String>,
-    /// Verdict that the ledger does not confirm. It is stated by the bundle or by another user.
+    /// Verdict that the bundle or another user states, but that the ledger does not confirm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_verdict: Option<String>,
     /// Description of how the bundle differs from the ledger; `None` if they match.
@@ -75,7 +75,7 @@ pub struct ExperimentEntry {
     pub directory: PathBuf,
 }
 
-/// Fields of `verdict.json` that lists show.
+/// Fields of `verdict.json` that are shown in lists of runs.
 #[derive(Deserialize)]
 struct StoredVerdict {
     verdict: String,
@@ -91,7 +91,7 @@ impl StoredVerdict {
     }
 }
 
-/// Fields of `environment.json` that searches for runs use.
+/// Fields of `environment.json` by which the catalogue is searched for runs.
 #[derive(Default, Deserialize)]
 struct Environment {
     host: Option<String>,
@@ -112,7 +112,7 @@ struct Device {
     model: Option<String>,
 }
 
-/// Fields of `resolved.toml` that searches for runs use.
+/// Fields of `resolved.toml` by which the catalogue is searched for runs.
 #[derive(Deserialize)]
 struct Plan {
     #[serde(default)]
@@ -220,7 +220,7 @@ impl Entry {
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = match self.end.as_deref() {
             Some("completed") => Vec::new(),
-            Some(REFUSED) => vec!["an agent refused the plan, so nothing ran".to_owned()],
+            Some(REFUSED) => vec!["an agent refused the plan, so no load was run".to_owned()],
             Some(end) => vec![end.to_owned()],
             None if self.is_under_way => vec!["running".to_owned()],
             None => vec!["did not finish: the process was killed or the host went down".to_owned()],
@@ -263,8 +263,8 @@ impl Entry {
             .as_deref()
             .and_then(|bytes| serde_json::from_slice(bytes).ok())
             .unwrap_or_default();
-        // If a newer version wrote the plan, the run is still listed, but searches by target do not
-        // find it.
+        // If a newer version wrote the plan, the run is still listed, but a search for its target
+        // does not find it.
         let plan = plan_file.as_deref().and_then(|bytes| toml::from_slice::<Plan>(bytes).ok());
         // Unreadable labels are ignored here, because commands that show labels report them.
         let labels = Labels::of(&scanned.directory).unwrap_or_default();

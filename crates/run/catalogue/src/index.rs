@@ -223,8 +223,9 @@ impl Catalogue {
         Ok(entries)
     }
 
-    /// Returns true if the run's process still exists, which locks the directory of the run's
-    /// bundle. This directory is in the catalogue or in the run's experiment.
+    /// Returns true if the run's process still exists. The process locks the directory of the run's
+    /// bundle, which is in a directory of the catalogue or in the directory of the run's
+    /// experiment.
     fn is_under_way(&self, entry: &Entry) -> Result<bool, CatalogueError> {
         if entry.end.is_some() || entry.bundle.is_some() {
             return Ok(false);

@@ -24,7 +24,8 @@ pub struct Labels {
     pub note: String,
 }
 
-/// Returns the path of the labels of a bundle or experiment. The file may not exist.
+/// Returns the path of the file that stores the labels of a bundle or experiment. The file need not
+/// exist.
 pub fn labels_path(directory: &Path) -> PathBuf {
     let mut name = directory.file_name().map_or_else(OsString::new, OsString::from);
     name.push(SUFFIX);

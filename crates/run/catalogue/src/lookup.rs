@@ -11,7 +11,6 @@ use crate::index::Catalogue;
 /// Maximum number of matching names in the error message about an ambiguous name.
 const CANDIDATES_MAX: usize = 5;
 
-/// Result of a lookup.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lookup {
     /// Directory of a bundle or an experiment.

@@ -1,5 +1,4 @@
-//! Tests of the catalogue on bundles of earlier versions: listing, lookup, and rebuilding of the
-//! index.
+//! Tests the catalogue on bundles of earlier versions: lists, lookups, and rebuilding of the index.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -30,8 +29,8 @@ impl Place {
         Self { root, roots }
     }
 
-    /// Copies a bundle of an earlier version under another name. If `known` is true, records it in
-    /// the ledger.
+    /// Copies a bundle of an earlier version under a new name. If `known` is true, records its run
+    /// in the ledger.
     fn bundle(&self, within: &str, id: &str, plan: &str, second: u64, known: bool) -> PathBuf {
         let from =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/fixtures/earlier/rules-9");
@@ -91,7 +90,7 @@ fn edit(path: &Path, change: impl FnOnce(&mut Value)) {
     fs::write(path, value.to_string()).unwrap();
 }
 
-/// Anyone who can write to a bundle can write a verdict into it, so lists show the verdict in the
+/// Anyone who can write to a bundle can change its verdict, so lists show the verdict in the
 /// ledger.
 #[test]
 fn verdicts_come_from_the_ledger() {
@@ -112,22 +111,23 @@ fn verdicts_come_from_the_ledger() {
     assert_eq!((edited.achieved_iops_per_s, edited.headroom), (None, None));
     assert!(edited.remarks().join("; ").contains("verdict.json differs from the ledger"));
     assert_eq!(edited.read_latency_ns_avg, honest.read_latency_ns_avg, "still sealed");
-    // `plimsoll judge` writes the file again and records its hash.
+    // `plimsoll judge` rewrites the file and records its hash in the ledger.
     let verdict = "INCONCLUSIVE".to_owned();
     let judged = Event::Judged { verdict, derived: derived(&bundle) };
     Ledger::at(&place.roots.ledger).enter("r1", 11, judged).unwrap();
     let judged = first();
     assert_eq!((judged.verdict_label().as_str(), judged.doubt), ("MODELLED INCONCLUSIVE", None));
     assert_eq!(judged.achieved_iops_per_s, Some(1e9));
-    // The ledger has the hashes of two files, and the first file is one of them.
+    // The ledger now has the hashes of two versions of the file. The first version is restored, and
+    // is still accepted.
     fs::write(bundle.join("verdict.json"), unchanged).unwrap();
     assert_eq!(first().doubt, None);
-    // The host and the target are also evidence.
+    // Changes of the files that describe the host and the target are also detected.
     for name in ["environment.json", "resolved.toml"] {
         let (file, verdict) = (bundle.join(name), bundle.join("verdict.json"));
         let sealed = fs::read(&file).unwrap();
         fs::write(&file, [&sealed[..], b"\n"].concat()).unwrap();
-        // The index reads a bundle again if its `verdict.json` is newer.
+        // The index reads a bundle again when its `verdict.json` is newer.
         fs::write(&verdict, fs::read(&verdict).unwrap()).unwrap();
         assert_eq!(first().verdict.as_deref(), Some("UNVERIFIED"), "{name}");
         fs::write(&file, sealed).unwrap();
@@ -138,7 +138,7 @@ fn verdicts_come_from_the_ledger() {
     let edited = first();
     assert_eq!(edited.verdict.as_deref(), Some("UNVERIFIED"));
     assert_eq!((edited.read_latency_ns_avg, edited.measured_ns), (None, None));
-    // Sealing the bundle again does not help, because the ledger has the original seal.
+    // A new seal does not help, because the ledger has the original seal.
     seal::seal(&bundle).unwrap();
     assert_eq!(first().verdict.as_deref(), Some("UNVERIFIED"));
     fs::remove_file(bundle.join(seal::FILE)).unwrap();
@@ -155,7 +155,7 @@ fn a_run_that_the_ledger_lacks_is_unverified() {
         place.ids(&Filter { verdict: Some(verdict.to_owned()), ..Filter::default() }).len()
     };
     assert_eq!((of("pass"), of("unverified")), (0, 1));
-    // A second end in the ledger contradicts the first.
+    // A second end of the same run in the ledger contradicts the first end.
     let second = place.bundle("runs", "r2", "b", 20, true);
     place.finish(&second);
     let ledger = Ledger::at(&place.roots.ledger);
@@ -165,7 +165,7 @@ fn a_run_that_the_ledger_lacks_is_unverified() {
     assert_eq!(of("pass"), 0);
 }
 
-/// An earlier version showed a bundle in which a file was missing as removed.
+/// If a file is missing, the bundle is listed as damaged. An earlier version listed it as removed.
 #[test]
 fn a_damaged_bundle_is_called_damaged() {
     let place = Place::new();
@@ -252,7 +252,8 @@ fn a_rebuilt_index_has_the_same_runs() {
     let index = &place.roots.index;
     fs::remove_file(index).unwrap();
     assert_eq!(place.open().runs(&Filter::default()).unwrap(), before);
-    // The index is replaced by a file that is not a database, and by a damaged database.
+    // The index file is replaced, first by text that is no database, and then by a damaged
+    // database.
     fs::write(index, "no database at all, and long enough to be taken for a page of one").unwrap();
     assert_eq!(place.open().runs(&Filter::default()).unwrap(), before);
     let mut bytes = fs::read(index).unwrap();
@@ -260,7 +261,7 @@ fn a_rebuilt_index_has_the_same_runs() {
     bytes[4096..at.max(4097)].fill(0xff);
     fs::write(index, bytes).unwrap();
     assert_eq!(place.open().runs(&Filter::default()).unwrap(), before);
-    // If the file cannot be written, the index is in memory.
+    // If the index file cannot be written, the index is kept in memory.
     fs::remove_file(index).unwrap();
     fs::create_dir(index).unwrap();
     fs::write(index.join("in the way"), "").unwrap();
@@ -281,7 +282,7 @@ fn changes_on_disk_are_listed_at_once() {
     assert_eq!(place.open().runs(&Filter::default()).unwrap()[0].note, "odd");
     fs::remove_dir_all(place.root.path().join("runs/r2")).unwrap();
     assert_eq!(place.ids(&Filter::default()), ["r1"]);
-    // The ledger still has the first run.
+    // The bundle of the first run is removed, but the run is still in the ledger.
     fs::remove_dir_all(&first).unwrap();
     let left = place.open().runs(&Filter::default()).unwrap();
     assert_eq!((left.len(), &left[0].bundle), (1, &None));
@@ -293,8 +294,8 @@ fn changes_on_disk_are_listed_at_once() {
 fn the_catalogue_is_current_until_a_run_or_label_changes() {
     let place = Place::new();
     let first = place.bundle("runs", "r1", "mail", 1, true);
-    // A change shortly before the scan cannot be detected from the modification time of the
-    // directory.
+    // Waits until the catalogue is current. After a very recent change, the modification time of a
+    // directory cannot show whether another change followed.
     let settled = || loop {
         let catalogue = place.open();
         if catalogue.is_current(&place.roots) {
@@ -317,8 +318,7 @@ fn the_catalogue_is_current_until_a_run_or_label_changes() {
     assert!(!settled().is_current(&moved));
 }
 
-/// A server reads the ledger repeatedly. It must list the same runs as a process that reads the
-/// ledger once.
+/// A server caches the ledger. It must list the same runs as a process that reads the whole ledger.
 #[test]
 fn a_cached_ledger_gives_the_same_runs() {
     let place = Place::new();
@@ -348,7 +348,8 @@ fn a_cached_ledger_gives_the_same_runs() {
     assert!(Catalogue::open_with(&place.roots, &kept).is_err(), "a line was changed");
 }
 
-/// The entry of a run without a bundle is built from the ledger and changes with it.
+/// The entry of a run without a bundle is built from the ledger, and changes when the ledger
+/// changes.
 #[test]
 fn a_run_without_a_bundle_follows_the_ledger_and_is_indexed_once() {
     let place = Place::new();
@@ -360,7 +361,7 @@ fn a_run_without_a_bundle_follows_the_ledger_and_is_indexed_once() {
     let index = fs::read(&place.roots.index).unwrap();
     assert_eq!(of().name, "mail");
     assert!(fs::read(&place.roots.index).unwrap() == index, "nothing had to be written");
-    // Another ledger has a run with the same name at the same line.
+    // A new ledger has a run with the same id in the same line.
     fs::remove_dir_all(place.roots.ledger.parent().unwrap()).unwrap();
     let start = Start { run_id: "r1", name: "web", plan_sha256: "00", ..Start::default() };
     Ledger::at(&place.roots.ledger).start(&start).unwrap();
@@ -382,7 +383,7 @@ fn processes_that_create_the_index_at_once_share_one() {
             let open = || {
                 start.wait();
                 let catalogue = Catalogue::open(&place.roots).unwrap();
-                // No process has deleted an index that another process had opened.
+                // The inode shows that no process deleted an index that another process had opened.
                 (
                     fs::metadata(index).unwrap().ino(),
                     catalogue.runs(&Filter::default()).unwrap().len(),

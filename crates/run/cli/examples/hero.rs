@@ -7,9 +7,10 @@
 //!
 //! Creates loop devices with ext4, XFS and Btrfs (zstd) in a directory, runs every plan of
 //! `plans/hero` on them, and prints which rule detected which trick; or runs honest plans of varied
-//! size, mix, depth and file system, and counts the rules that failed. Needs root, `losetup`, the
-//! file systems' tools, and for the volume with burst credit a control group for block I/O (version
-//! 1 or 2). Ends with 1 if a hero number passed, or a rule failed on a twin or on an honest run.
+//! size, mix, depth and file system, and counts the rules that failed. Needs root, `losetup` and
+//! the file systems' tools. The volume with burst credit also needs a control group for block I/O
+//! (version 1 or 2). The exit code is 1 if a hero number passed, or if a rule failed on a twin or
+//! on an honest run.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::{Path, PathBuf};
@@ -122,7 +123,7 @@ struct Lab {
     stopped: Arc<AtomicBool>,
 }
 
-/// A file system on a loop device, undone when dropped.
+/// A file system on a loop device. When this value is dropped, both are removed.
 struct LoopFs {
     device: String,
     mount: PathBuf,
@@ -238,7 +239,6 @@ impl Lab {
     }
 }
 
-/// Result of a run.
 struct JudgedRun {
     verdict: String,
     reason: String,
@@ -421,10 +421,11 @@ fn honest_runs(lab: &Lab, count: u64, seconds: u64) -> bool {
         // not.
         let direct = if *kind == "btrfs" { "auto" } else { "required" };
         let text = format!(
-            "version = 1\nname = \"honest-{run}\"\n[requirement]\nclaims = [{claims}]\n[target]\npath = \
-             \".\"\n[workload.matrix]\nfile_size = \"512MiB\"\nsizes = \"{size}\"\nreads = {reads}\n\
-             queue_depth = {depth}\npatterns = \"{pattern}\"\ndirect = \"{direct}\"\n[phases]\nwarm_up = \
-             \"3s\"\nmeasure = \"{seconds}s\"\n[evidence]\nmin_measure = \"{}s\"\ninterval = \"100ms\"\n",
+            "version = 1\nname = \"honest-{run}\"\n[requirement]\nclaims = \
+             [{claims}]\n[target]\npath = \".\"\n[workload.matrix]\nfile_size = \"512MiB\"\nsizes = \
+             \"{size}\"\nreads = {reads}\nqueue_depth = {depth}\npatterns = \"{pattern}\"\ndirect = \
+             \"{direct}\"\n[phases]\nwarm_up = \"3s\"\nmeasure = \
+             \"{seconds}s\"\n[evidence]\nmin_measure = \"{}s\"\ninterval = \"100ms\"\n",
             seconds.min(10)
         );
         let judged = lab.run(&format!("honest-{run}"), &text, &fs.mount);

@@ -40,7 +40,6 @@ pub struct Arguments {
     pub common: Globals,
 }
 
-/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a small mailbox test on this machine in about a minute.
@@ -67,9 +66,11 @@ pub enum Command {
     Fleet(commands::fleet::Options),
     /// Measure the highest rates that this host can generate.
     Calibrate(commands::calibrate::Options),
-    /// Check the pages of a mail store, the blocks of a data set, or the evidence of a run.
+    /// Check the database pages of a mail store, the blocks of a data set, or the evidence of a
+    /// run.
     Verify(commands::verify::Options),
-    /// Cut a target off, for example from its power, and check that no acknowledged write is lost.
+    /// Interrupt a target, for example by a power cut, and check that no acknowledged write is
+    /// lost.
     Durability(commands::durability::Options),
     /// Answer the prompt of a running plan: confirm that the event has happened.
     Mark(commands::mark::Options),

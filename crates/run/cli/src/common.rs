@@ -20,7 +20,8 @@ pub struct Globals {
     /// address; the password is read from PGPASSWORD.
     #[arg(long, global = true, value_name = "ADDRESS")]
     pub catalogue: Option<String>,
-    /// When to use colour. With `auto`, only on a terminal, and not if NO_COLOR is set.
+    /// When to use colour. With `auto`, output is coloured only on a terminal, and only if NO_COLOR
+    /// is not set.
     #[arg(long, global = true, default_value = "auto", value_name = "WHEN")]
     pub color: clap::ColorChoice,
 }

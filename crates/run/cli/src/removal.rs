@@ -22,7 +22,8 @@ const OTHER_FILES: [&str; 6] = [
     seal::SIGNATURE,
 ];
 
-/// Maximum depth of nested experiments: a published experiment, its searches, and their runs.
+/// Maximum depth of nested experiments: a published experiment, its load searches, and the runs of
+/// the experiment and of the searches.
 const DEPTH_MAX: u32 = 4;
 
 /// Removes a bundle, or an experiment and its bundles. Other files are reported, but not removed.

@@ -26,8 +26,8 @@ pub fn put(places: &Places, required: &dyn Fn(&Entry) -> bool) -> Result<SyncRep
     Ok(sharing)
 }
 
-/// Copies the runs that started at or after a time, if there is a team catalogue. Only prints
-/// errors as warnings, because the evidence is on this host.
+/// If there is a team catalogue, copies the runs that started at or after `unix_ns` to it. Errors
+/// are only printed as warnings, because the evidence is still on this host.
 pub fn put_since(unix_ns: u64) {
     let Some(shared) = team::client() else { return };
     let put = Places::from_environment()

@@ -1,4 +1,4 @@
-//! Declared cache states, produced on real files. This is a separate test file, because a cold run
+//! Tests the declared cache states on real files. This is a separate test file, because a cold run
 //! drops the page cache of the whole system, which would disturb other tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -11,10 +11,10 @@ fn declared_caches_are_seen_where_the_host_can_see_them() {
     let sandbox = Sandbox::new();
     let state = |cache: &str, direct: &str| {
         let text = format!(
-            "version = 1\nname = \"caches\"\ndemonstration = true\n[target]\npath = {:?}\n\
-             [workload.matrix]\nsizes = \"16KiB\"\nfile_size = \"16MiB\"\ndirect = \"{direct}\"\n\
-             [phases]\nwarm_up = \"100ms\"\nmeasure = \"500ms\"\ncache = \"{cache}\"\n\
-             [evidence]\nmin_measure = \"500ms\"\ninterval = \"100ms\"\n",
+            "version = 1\nname = \"caches\"\ndemonstration = true\n[target]\npath = \
+             {:?}\n[workload.matrix]\nsizes = \"16KiB\"\nfile_size = \"16MiB\"\ndirect = \
+             \"{direct}\"\n[phases]\nwarm_up = \"100ms\"\nmeasure = \"500ms\"\ncache = \
+             \"{cache}\"\n[evidence]\nmin_measure = \"500ms\"\ninterval = \"100ms\"\n",
             sandbox.data().display().to_string()
         );
         let plan = sandbox.path("plan.toml");

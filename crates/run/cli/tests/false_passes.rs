@@ -1,5 +1,5 @@
-//! Tricks that once passed, on real file systems: each must be rejected for the right reason. Needs
-//! root.
+//! Tests of tricks that an earlier version passed, on real file systems. Each trick must be
+//! rejected for the right reason. Needs root.
 //!
 //! By default a few variants run, on ext4 and XFS. `PLIMSOLL_STACKS=all` runs all of them.
 //!
@@ -7,10 +7,10 @@
 //! |---|---|
 //! | durable writes without their flush | `fdatasync`, `fsync`, `dsync`, one flush for eight writes; buffered and direct; 2300 B to 64 KiB; one and four clients; limits on flushes, on writes, on all operations; ext4, XFS, Btrfs, a device |
 //! | a device that stalls | 0.6 s of every 1.8 s and 1 s of every 3 s; reads, writes, both; 4 KiB and 64 KiB; depths 1 and 8; p90, p95, p99; ext4, XFS, Btrfs, a device |
-//! | small buffered operations beside large direct ones | reads, writes, both; random and sequential; one and three small streams; 4 and 16 KiB beside 256 KiB and 1 MiB; ext4, XFS, Btrfs, a device, a directory |
+//! | small buffered operations at the same time as large direct operations | reads, writes, both; random and sequential; one and three small streams; 4 and 16 KiB with 256 KiB and 1 MiB; ext4, XFS, Btrfs, a device, a directory |
 //! | operations on names | `getattr`, `access`, `lookup`; 90 to 99.5 %; limits on reads, on writes, on all operations; depths 1 to 8; ext4, XFS, Btrfs, a directory |
-//! | a corner of the capacity | a working set of 4 KiB and 1 MiB, read and written, at an offset; one block of each MiB; a hot spot; an idle stream on the rest; ext4, XFS, Btrfs, a device, a directory |
-//! | a library that can answer | `LD_LIBRARY_PATH` with a copy and with a link; `LD_PRELOAD` of a copy and of a library that answers `pread64`; `LD_AUDIT`; two libraries; a directory, ext4, a device |
+//! | a small part of the capacity | a working set of 4 KiB and 1 MiB, read and written, at an offset; one block of each MiB; a hot spot; an idle stream on all other blocks; ext4, XFS, Btrfs, a device, a directory |
+//! | a library that can respond in place of the kernel | `LD_LIBRARY_PATH` with a copy and with a link; `LD_PRELOAD` of a copy and of a library that responds to `pread64`; `LD_AUDIT`; two libraries; a directory, ext4, a device |
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -62,7 +62,7 @@ impl Stack {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
     Always,
-    /// With `PLIMSOLL_STACKS=all`.
+    /// The variant only runs with `PLIMSOLL_STACKS=all`.
     All,
 }
 use When::{All, Always};
@@ -194,8 +194,7 @@ fn the_plan_for_etcd_fails_on_a_slow_disk_and_passes_on_a_fast_one() {
     for name in ["sync_latency_p99", "write_latency_p99"] {
         assert_eq!(row(&slow, name)["ok"], false, "{slow:#}");
     }
-    // 30 s is the shortest measurement that can pass. A shorter measurement fails this condition
-    // only.
+    // A measurement of at least 30 s can pass. A shorter measurement only lacks this condition.
     let fast = etcd_verdict(DeviceSpeed::Full, if all_run() { 31 } else { 10 });
     let is_slow = |name| row(&fast, name)["measured_ns"].as_u64().unwrap() > 10_000_000;
     if is_slow("sync_latency_p99") || is_slow("write_latency_p99") {
@@ -303,7 +302,8 @@ fn a_capacity_that_the_load_never_touches_is_not_met() {
     }
 }
 
-/// Copies of a library of the distribution: the owner of a copy can change its contents.
+/// A copy of a distribution's library is reported, however it is loaded. The owner of a copy can
+/// change its contents.
 #[test]
 fn a_library_that_is_not_the_distributions_is_named_whichever_way_it_came_in() {
     let variants: [Variant; 7] = [

@@ -1,4 +1,4 @@
-//! Commands that need several runs, with every run on a fleet: repeats, sweeps, comparisons,
+//! Commands that perform several runs, each of them on a fleet: repeats, sweeps, comparisons,
 //! searches. One server and two agents are on this host.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -12,10 +12,11 @@ use fleets::Fleet;
 use serde_json::Value;
 use support::{CommandOutput, Sandbox, json};
 
-const FIELDS: &str = "version = 1\ndemonstration = true\n[workload.matrix]\nfile_size = \"4MiB\"\nreads = 100\n\
-    [phases]\nwarm_up = \"200ms\"\nmeasure = \"1200ms\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"50ms\"\n";
+const FIELDS: &str = "version = 1\ndemonstration = true\n[workload.matrix]\nfile_size = \
+                      \"4MiB\"\nreads = 100\n[phases]\nwarm_up = \"200ms\"\nmeasure = \
+                      \"1200ms\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"50ms\"\n";
 
-/// A plan with these targets and these fields in its `[workload.matrix]`.
+/// Writes a plan with these targets and with these fields in its `[workload.matrix]`.
 fn plan(sandbox: &Sandbox, name: &str, targets: &[(&str, PathBuf)], matrix: &str) -> String {
     let target = |(name, path): &(&str, PathBuf)| match targets.len() {
         1 => format!("[target]\npath = {:?}\n", path.display().to_string()),
@@ -30,7 +31,7 @@ fn plan(sandbox: &Sandbox, name: &str, targets: &[(&str, PathBuf)], matrix: &str
     file.display().to_string()
 }
 
-/// Returns the experiment of this plan, with its fleet runs.
+/// Returns the directory of the plan's experiment, and its fleet runs.
 fn experiment(sandbox: &Sandbox, plan: &str) -> (PathBuf, Vec<PathBuf>) {
     let below = |path: &Path| -> Vec<PathBuf> {
         let mut all: Vec<PathBuf> =
@@ -81,7 +82,8 @@ fn rate(fleet: &Path) -> f64 {
     of("one") + of("two")
 }
 
-/// Every bundle of an experiment contains the number of its run, and the run that created its data.
+/// Checks that every bundle of an experiment contains the number of its run, and the run that
+/// created its data.
 fn belong_together(experiment: &Path, runs: &[PathBuf], hands_on: bool) {
     let id = experiment.file_name().unwrap().to_str().unwrap();
     for (number, fleet) in runs.iter().enumerate() {
@@ -96,7 +98,7 @@ fn belong_together(experiment: &Path, runs: &[PathBuf], hands_on: bool) {
     }
 }
 
-/// Data that is kept for the next run is removed at the end.
+/// Checks that the test data that was kept for a later run has been removed at the end.
 fn nothing_is_left(sandbox: &Sandbox) {
     let mut places = vec![sandbox.data()];
     while let Some(place) = places.pop() {
@@ -163,7 +165,7 @@ fn repeats_sweeps_comparisons_and_searches_are_carried_by_the_same_agents() {
     let mut arms: Vec<Value> = runs.iter().map(of).collect();
     arms.sort_by_key(ToString::to_string);
     assert_eq!(arms, ["a", "b"]);
-    // Data that later runs reuse stays with its arm.
+    // Only runs of the same arm reuse the test data of an earlier run.
     let handed =
         ["--few", "--set", "repeat.runs=2", "--set", "repeat.fresh=false", "--set", "name=handed"];
     by_fleet(&[&["compare", &sides][..], &handed].concat());
@@ -206,7 +208,7 @@ fn are_listed_and_defended(sandbox: &Sandbox, place: &Path, runs: &[PathBuf]) {
     assert!(listed.iter().all(|run| run["position"].is_u64() && run["bundle"].is_string()));
     let one = runs[0].display().to_string();
     sandbox.run(&["verify", &one]).expect(0).says("INTACT");
-    sandbox.run(&["runs", "show", &one]).says("Slowest");
+    sandbox.run(&["runs", "show", &one]).says("The slowest host is ");
     let experiment = place.display().to_string();
     sandbox.run(&["verify", &experiment]).expect(0);
 
@@ -249,8 +251,8 @@ fn a_plan_chooses_its_agents_and_says_what_differs_on_one() {
     let other = sandbox.data().join("other");
     let text = text.replace("rate = 300", "arrival = \"constant\"\nrate = 300\nsizes = \"4KiB\"");
     let fleet_of = format!(
-        "[fleet]\nlabels = \"rack=2\"\n[[fleet.host]]\nlabel = \"slow\"\n\
-         set = {{ \"target.path\" = {:?}, \"workload.matrix.rate\" = 100 }}\n",
+        "[fleet]\nlabels = \"rack=2\"\n[[fleet.host]]\nlabel = \"slow\"\nset = {{ \"target.path\" = \
+         {:?}, \"workload.matrix.rate\" = 100 }}\n",
         other.display().to_string()
     );
     fs::write(&placed, format!("{text}{fleet_of}")).unwrap();
@@ -343,7 +345,7 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
         };
         assert_eq!((bytes("one"), bytes("two")), (bytes("two"), bytes("one")));
         assert_eq!(bytes("two"), point["size_bytes"].as_u64().unwrap());
-        // A lost rate is due to the machine; the ratio of one half is due to the plan.
+        // A busy machine may lower the rates, but the plan sets their ratio to one half.
         let share = reads(&own(run, "two")) as f64 / reads(&own(run, "one")) as f64;
         assert!((share - 0.5).abs() < 0.1, "{share}");
     }
@@ -372,7 +374,7 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
     differing(&odd, "\"workload.matrix.queue_depth\" = 2");
     by_fleet(&["tune", &odd, "--max", "2", "--steps", "2"])
         .expect(2)
-        .says("queue depth differs on that host, but the search varies it");
+        .says("queue depth differs on that host, but the search must vary it on all hosts");
 
     // The targets are used in turns. Each host uses its own target with that name.
     let sides = ["a", "b"].map(|side| (side, sandbox.data().join(format!("{{host}}-{side}"))));
@@ -389,13 +391,13 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
     }
 }
 
-/// A mail store on two hosts, each of which has half of the databases. Together they generate the
-/// load of the plan.
+/// Two hosts share one mail store: each of them has half of the databases, and together they
+/// generate the load of the plan.
 #[test]
 fn hosts_carry_shares_of_one_mail_store() {
     let fleet = Fleet::new();
     let (sandbox, _one, _two) = (&fleet.sandbox, fleet.agent("one"), fleet.agent("two"));
-    // These hosts have no share of the load.
+    // This host has no share of the load.
     let _three = fleet.agent("three");
     let key = sandbox.path("key").display().to_string();
     let place = |name: &str| {
@@ -405,10 +407,12 @@ fn hosts_carry_shares_of_one_mail_store() {
     };
     let list = |names: &[&str]| format!("{:?}", names.iter().map(|n| place(n)).collect::<Vec<_>>());
     let text = format!(
-        "version = 1\nname = \"store\"\ndemonstration = true\n[requirement]\ndb_read_latency_avg = \"2s\"\nlatency_max_of = \"1s\"\n\
-         [target]\ndatabases = {}\nlogs = {}\n[workload.mailbox]\nmailboxes = 32\niops_per_mailbox = 1\n\
-         mailbox_size = \"1MiB\"\ndatabases = 4\nthreads = 8\n[phases]\nwarm_up = \"2s\"\nmeasure = \"4s\"\n\
-         verify = true\n[evidence]\nmin_measure = \"1s\"\n[fleet]\ncarries = \"share\"\nnames = [\"two\", \"one\"]\n",
+        "version = 1\nname = \"store\"\ndemonstration = true\n[requirement]\ndb_read_latency_avg = \
+         \"2s\"\nlatency_max_of = \"1s\"\n[target]\ndatabases = {}\nlogs = \
+         {}\n[workload.mailbox]\nmailboxes = 32\niops_per_mailbox = 1\nmailbox_size = \
+         \"1MiB\"\ndatabases = 4\nthreads = 8\n[phases]\nwarm_up = \"2s\"\nmeasure = \"4s\"\nverify \
+         = true\n[evidence]\nmin_measure = \"1s\"\n[fleet]\ncarries = \"share\"\nnames = [\"two\", \
+         \"one\"]\n",
         list(&["d0", "d1", "d2", "d3"]),
         list(&["l0", "l1"])
     );
@@ -506,7 +510,8 @@ min_measure = "1s"
 interval = "200ms"
 "#;
 
-/// Arms of an experiment on real storage: each arm has its own path, and all hosts run it together.
+/// A fleet runs the arms of an experiment on real storage: each arm has its own path, and all hosts
+/// run each arm together.
 #[test]
 fn the_real_arms_of_an_experiment_are_carried_by_a_fleet() {
     let sandbox = Sandbox::new();
@@ -524,7 +529,7 @@ fn the_real_arms_of_an_experiment_are_carried_by_a_fleet() {
     sandbox.run(&head).expect(2).says("a fleet cannot run models");
     let steady = ["--set", "phases.measure=\"until-steady\""];
     let refused = sandbox.run(&[&head[..], &real[..], &steady[..]].concat()).expect(2);
-    refused.says("needs a fixed measuring time");
+    refused.says("needs a fixed measurement time");
     refused.says("this plan is arm once");
     assert!(!sandbox.path("share/plimsoll/runs").exists(), "nothing was begun");
     let ran = sandbox.run(&[&head[..], &real[..]].concat());
@@ -544,20 +549,20 @@ fn the_real_arms_of_an_experiment_are_carried_by_a_fleet() {
         let is_disturbed = runs.iter().any(|run| fleets::was_disturbed(run));
         assert!((mean / requested - 1.0).abs() < 0.05 || is_disturbed, "{arm:#}");
     }
-    // `analyse` uses the bundles of the hosts.
+    // `analyse` reads the bundles of the hosts.
     let reported = sandbox.run(&["report", experiment.to_str().unwrap(), "--json"]);
     assert_eq!(reported.json()["arms"], analysis["arms"]);
     nothing_is_left(&sandbox);
 }
 
-/// A job with a `stonewall` between two sections, and a plan that refers to a job file. All hosts
-/// run the job that was sent with the order, and the fleet bundle contains that job.
+/// A fleet runs fio jobs: a job with a `stonewall` between two sections, and a plan that refers to
+/// a job file. All hosts run the job that was sent with the order, and the fleet bundle contains
+/// this job.
 #[test]
 fn jobs_of_fio_are_carried_by_a_fleet() {
     let sandbox = Sandbox::new();
     let job = sandbox.path("two.fio");
-    let text = "[global]\nsize=2m\nbs=4k\nrate_iops=100\nruntime=1\ntime_based\n\
-        [reading]\nrw=randread\n[writing]\nstonewall\nrw=randwrite\n";
+    let text = "[global]\nsize=2m\nbs=4k\nrate_iops=100\nruntime=1\ntime_based\n[reading]\nrw=randread\n[writing]\nstonewall\nrw=randwrite\n";
     fs::write(&job, text).unwrap();
     let path = sandbox.data().join("{host}").display().to_string();
     let short = ["--set", "evidence.min_measure=\"1s\"", "--fleet", "local:2"];
@@ -579,8 +584,8 @@ fn jobs_of_fio_are_carried_by_a_fleet() {
     let plan = own.path("of-a-job.toml");
     let target = own.data().join("{host}");
     let fields = format!(
-        "version = 1\nname = \"of-a-job\"\n[target]\npath = {:?}\n[workload.fio]\njob = \"one.fio\"\n[evidence]\n\
-         min_measure = \"1s\"\n",
+        "version = 1\nname = \"of-a-job\"\n[target]\npath = {:?}\n[workload.fio]\njob = \
+         \"one.fio\"\n[evidence]\nmin_measure = \"1s\"\n",
         target.display().to_string()
     );
     fs::write(&plan, fields).unwrap();

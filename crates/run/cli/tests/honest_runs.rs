@@ -4,8 +4,8 @@
 //! requirement, then with a requirement of a third of the measured rate and three times the
 //! measured latency. No run may be INVALID, and no rule that a claim depends on may fail.
 //! `PLIMSOLL_HONEST_RUNS` sets the number of cases (3 by default), `PLIMSOLL_HONEST_SEED` the first
-//! seed. The same number of loads use the same few blocks at the same time; these must not be
-//! reported as damaged or incomplete.
+//! seed. The same number of additional loads read and write the same few blocks at the same time;
+//! these blocks must not be reported as damaged or incomplete.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -40,11 +40,11 @@ enum Storage {
     Directory,
 }
 
-/// A drawn run.
+/// A run with random parameters.
 struct HonestRun {
     place: Place,
     workload: String,
-    /// A mail store has other names for its limits.
+    /// True for a mail store. The limits of a mail store have other names.
     store: bool,
     /// Claims in addition to the requirement.
     claims: &'static [&'static str],
@@ -100,8 +100,9 @@ impl HonestRun {
             format!("[requirement]\nclaims = {:?}\n{requirement}", self.claims)
         };
         format!(
-            "version = 1\nname = \"honest\"\n{required}[target]\n{target}\n{}[phases]\nwarm_up = \"500ms\"\n\
-             measure = \"{}ms\"\nverify = {}\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n",
+            "version = 1\nname = \"honest\"\n{required}[target]\n{target}\n{}[phases]\nwarm_up = \
+             \"500ms\"\nmeasure = \"{}ms\"\nverify = {}\n[evidence]\nmin_measure = \"1s\"\ninterval \
+             = \"100ms\"\n",
             self.workload, self.measure_ms, self.verify
         )
     }
@@ -115,7 +116,8 @@ struct Stream {
     depth: u64,
     clients: u64,
     file_mib: u64,
-    /// Buffered writes also reach the storage, because they are flushed.
+    /// True if the stream uses the page cache. Its writes also reach the storage, because they are
+    /// flushed.
     buffered: bool,
     sync: &'static str,
     sync_every: u64,
@@ -159,9 +161,9 @@ impl Stream {
         let Self { size_kib, pattern, reads, depth, clients, file_mib, sync, .. } = self;
         let direct = if self.buffered { "off" } else { "required" };
         let mut text = format!(
-            "[[workload.matrix]]\nname = \"stream-{number}\"\nsizes = \"{size_kib}KiB\"\n\
-             patterns = {pattern:?}\nreads = {reads}\nqueue_depth = {depth}\nclients = {clients}\n\
-             direct = {direct:?}\nsync = {sync:?}\n"
+            "[[workload.matrix]]\nname = \"stream-{number}\"\nsizes = \"{size_kib}KiB\"\npatterns = \
+             {pattern:?}\nreads = {reads}\nqueue_depth = {depth}\nclients = {clients}\ndirect = \
+             {direct:?}\nsync = {sync:?}\n"
         );
         if self.sync_every > 1 {
             writeln!(text, "sync_every = {}", self.sync_every).unwrap();
@@ -183,9 +185,9 @@ fn mail_store(draw: &mut Draw) -> String {
     let databases = draw.one_of(&[1, 2, 4]);
     let threads = databases * draw.one_of(&[1, 2]);
     format!(
-        "[workload.mailbox]\nmailboxes = 16\niops_per_mailbox = 0.5\nmailbox_size = \"{}MiB\"\ndatabases = \
-         {databases}\nthreads = {threads}\ncache = \"16MiB\"\ncheckpoint_depth = \"2MiB\"\ndurability = \
-         {:?}\npace = {:?}\n",
+        "[workload.mailbox]\nmailboxes = 16\niops_per_mailbox = 0.5\nmailbox_size = \
+         \"{}MiB\"\ndatabases = {databases}\nthreads = {threads}\ncache = \
+         \"16MiB\"\ncheckpoint_depth = \"2MiB\"\ndurability = {:?}\npace = {:?}\n",
         draw.one_of(&[2, 4]),
         draw.one_of(&["dsync", "fdatasync"]),
         draw.one_of(&["free", "free", "target"]),
@@ -281,7 +283,7 @@ fn requirement(run: &HonestRun, bundle: &std::path::Path) -> String {
     text
 }
 
-/// Returns the rules with which a verdict rejects an honest run.
+/// Returns the rules that made a verdict reject an honest run.
 fn accusations(verdict: &Value) -> Vec<String> {
     let mut all = Vec::new();
     let standings = verdict["claims"].as_object().unwrap();
@@ -310,7 +312,8 @@ fn accusations(verdict: &Value) -> Vec<String> {
     all
 }
 
-/// Runs the case of a seed. Returns the mistakes of the verdicts, each with its plan and findings.
+/// Runs the case of this seed. Returns the mistakes in its verdicts, each with the plan and the
+/// findings.
 fn draw(seed: u64) -> Vec<String> {
     let run = HonestRun::of(&mut Draw::of(seed));
     let sandbox = Sandbox::new();
@@ -338,7 +341,8 @@ fn draw(seed: u64) -> Vec<String> {
             ));
         }
         if verdict["verdict"] == "FAIL" {
-            // The storage may have become slower by more than the margin. The row then shows this.
+            // Between the two runs, the storage may have become slower by more than the margin. The
+            // row then shows this.
             println!("  {}", verdict["reason"]);
         }
         if required.is_empty() {
@@ -373,15 +377,17 @@ fn hot_plan(draw: &mut Draw, target: &str) -> String {
     let mut compressibility = draw.one_of(&[1.0, 1.0, 2.0]);
     let mut duplicates = draw.one_of(&[0.0, 0.0, 0.3]);
     if size_bytes % 512 != 0 {
-        // A plan with other content or with direct I/O would be rejected.
+        // With blocks that are not whole sectors, a plan with other content or with direct I/O
+        // would be rejected.
         (direct, compressibility, duplicates) = ("off", 1.0, 0.0);
     }
     format!(
-        "version = 1\nname = \"hot\"\n[target]\n{target}\n[engine]\nio = {:?}\nworkers = {}\n\
-         [workload.matrix]\nsizes = \"{size_bytes}B\"\nfile_size = \"{file_bytes}B\"\nfiles = {}\n\
-         reads = {}\nclients = {}\nqueue_depth = {}\ndirect = {direct:?}\npatterns = {:?}\nsync = {:?}\n\
-         compressibility = {compressibility:?}\nduplicates = {duplicates:?}\nverify_reads = {}\n[phases]\nwarm_up = \"200ms\"\n\
-         measure = \"1500ms\"\nverify = {}\n[evidence]\nmin_measure = \"1s\"\n",
+        "version = 1\nname = \"hot\"\n[target]\n{target}\n[engine]\nio = {:?}\nworkers = \
+         {}\n[workload.matrix]\nsizes = \"{size_bytes}B\"\nfile_size = \"{file_bytes}B\"\nfiles = \
+         {}\nreads = {}\nclients = {}\nqueue_depth = {}\ndirect = {direct:?}\npatterns = {:?}\nsync \
+         = {:?}\ncompressibility = {compressibility:?}\nduplicates = {duplicates:?}\nverify_reads = \
+         {}\n[phases]\nwarm_up = \"200ms\"\nmeasure = \"1500ms\"\nverify = \
+         {}\n[evidence]\nmin_measure = \"1s\"\n",
         draw.one_of(&["io_uring", "threads"]),
         draw.one_of(&[1, 2, 4]),
         draw.one_of(&[1, 1, 3]),
@@ -417,7 +423,7 @@ fn draw_hot(seed: u64) -> Vec<String> {
         .collect()
 }
 
-/// Runs a number of cases. Panics if a verdict was a mistake.
+/// Runs a number of cases. Panics if a verdict was wrong.
 fn carry_out(draw: fn(u64) -> Vec<String>) {
     let number = |name: &str, otherwise: u64| {
         std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())

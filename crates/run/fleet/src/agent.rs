@@ -133,7 +133,7 @@ async fn serve(
     };
     let failed = |error: String| {
         RunnerError::environment(format!(
-            "cannot receive orders from {}: {error}",
+            "cannot receive run orders from {}: {error}",
             options.server.url
         ))
     };
@@ -155,8 +155,7 @@ async fn serve(
         if allows.is_empty() { "nothing that writes" } else { &allows }
     ));
     let mut retained = RetainedData::default();
-    // Orders that arrived while the agent was handling another order, one that does not start a
-    // run.
+    // Orders that arrived while the agent was handling an order that does not start a run.
     let mut waiting = VecDeque::new();
     let mut connections = broker.connections();
     let mut poll = tokio::time::interval(POLL_INTERVAL);
@@ -384,7 +383,10 @@ struct AcceptedOrder {
 /// for refusing it.
 fn accept_order(options: &Options, payload: &[u8]) -> (String, Result<AcceptedOrder, String>) {
     let Ok(signed) = serde_json::from_slice::<SignedOrder>(payload) else {
-        return ("unknown".to_owned(), Err("the message is not an order".to_owned()));
+        return (
+            "unknown".to_owned(),
+            Err("the message is not an order to start a run".to_owned()),
+        );
     };
     let run_id_text = serde_json::from_str::<serde_json::Value>(&signed.order).ok();
     let run_id_text = run_id_text.and_then(|order| order["run_id"].as_str().map(str::to_owned));
@@ -393,7 +395,7 @@ fn accept_order(options: &Options, payload: &[u8]) -> (String, Result<AcceptedOr
     let checked = || {
         let order = verify(&signed, &options.trust, &options.name, clock::realtime_ns())?;
         if order.run_id != run_id {
-            return Err("the run name in the order is not valid".to_owned());
+            return Err("the order to start a run contains a run name that is not valid".to_owned());
         }
         let plan = order
             .plan_of(&options.name)

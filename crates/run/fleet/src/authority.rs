@@ -39,29 +39,28 @@ impl Authority {
         write(&directory.join(KEY), &self.issuer.key().serialize_pem(), 0o600)
     }
 
-    /// Reads the authority from a directory, and checks that the authority signed the certificates
-    /// in the fleet's directory `of`.
+    /// Reads the authority from `directory`. Checks that it signed the certificates in `of`, the
+    /// fleet's directory.
     pub(crate) fn read(directory: &Path, of: &Path) -> Result<Self, RunnerError> {
         let read = |path: &Path| {
             fs::read_to_string(path).map_err(|error| {
                 RunnerError::usage(format!(
-                    "cannot read the fleet's authority {}: {error}",
+                    "cannot read the fleet's certificate authority {}: {error}",
                     path.display()
                 ))
             })
         };
         let hint = |error: RunnerError| {
             error.hint(
-                "pass the authority's directory with --authority; if its key was discarded, set \
-                 the fleet up again with `plimsoll fleet init`, and copy the new files to all \
-                 hosts",
+                "pass the authority's directory with --authority; if its key was discarded, set the \
+                 fleet up again with `plimsoll fleet init`, and copy the new files to all hosts",
             )
         };
         let (path, certificate) = (directory.join(KEY), directory.join(CERTIFICATE));
         let (text, pem) = (read(&path).map_err(hint)?, read(&certificate).map_err(hint)?);
         if pem != read(&of.join(CERTIFICATE))? {
             let message = format!(
-                "{} is the authority of another fleet, not of {}",
+                "{} is the certificate authority of another fleet, not of {}",
                 directory.display(),
                 of.display()
             );

@@ -2,9 +2,9 @@
 //!
 //! - Key-value bucket `plimsoll-agents`: the card of each agent, which the agent writes every
 //!   second. A card expires some seconds after the last write.
-//! - Stream `plimsoll`, whose messages are stored for a day: `plimsoll.order.AGENT` has signed
-//!   plans, `plimsoll.told.RUN.AGENT` has messages of agents, and `plimsoll.go.RUN.AGENT` has
-//!   messages of the coordinator.
+//! - Stream `plimsoll`, whose messages are stored for a day: `plimsoll.order.AGENT` contains signed
+//!   plans, `plimsoll.told.RUN.AGENT` contains messages of agents, and `plimsoll.go.RUN.AGENT`
+//!   contains messages of the coordinator.
 //! - Object bucket `plimsoll-evidence-AGENT` of each agent: the object `RUN` is the host's bundle.
 //!   It is stored until the coordinator has fetched it, at most for a day.
 //! - Subject `plimsoll.clock.AGENT`: requests for the agent's clock.
@@ -151,10 +151,11 @@ fn is_unreachable(error: &ConnectError) -> bool {
 }
 
 impl Broker {
-    /// Connects. The coordinator creates missing streams and buckets; an agent that may not create
-    /// them waits for the coordinator. An agent also waits for a server that it cannot reach: it
-    /// may start before its network or the server. Once a second, `is_waiting` is called with the
-    /// missing part and the error, and returns false to give up.
+    /// Connects. The coordinator creates missing streams and buckets. An agent that has no
+    /// permission to create them waits for the coordinator. An agent also waits for a server that
+    /// it cannot reach, because the agent may start before its network or the server. Once a
+    /// second, `is_waiting` is called with the missing part and the error, and returns false to
+    /// give up.
     pub(crate) async fn connect(
         server: &Server,
         role: Role<'_>,
@@ -173,8 +174,8 @@ impl Broker {
             if !waits || !is_waiting(MissingPart::Server, &error.to_string()) {
                 let says = format!("cannot connect to {}: {error}", server.url);
                 return Err(RunnerError::environment(says).hint(
-                    "check that nats-server runs at this address and accepts connections \
-                        from this host",
+                    "check that nats-server runs at this address and accepts connections from this \
+                     host",
                 ));
             }
             tokio::time::sleep(WAIT_INTERVAL).await;
@@ -244,7 +245,8 @@ impl Broker {
         let limit = i64::try_from(BUNDLE_BYTES_MAX).unwrap_or(i64::MAX);
         let made = match self.jetstream.create_object_store(config(limit)).await {
             Ok(made) => Ok(made),
-            // The server reserves the maximum size of every bucket, and may not have enough space.
+            // The server reserves the maximum size of every bucket, and this fails if it has too
+            // little space.
             Err(_) => self.jetstream.create_object_store(config(0)).await,
         };
         made.map(drop).map_err(|error| error.to_string())
@@ -279,8 +281,8 @@ impl Broker {
         self.client.statistics().connects.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Subscribes an agent to the coordinator's messages after `sequence`. The consumer is named
-    /// after the agent, because the server permits no other consumer.
+    /// Subscribes an agent to the coordinator's messages after `sequence`. The consumer's name
+    /// contains the agent's name, because the server permits the agent no other consumer name.
     pub(crate) async fn follow_own(
         &self,
         agent: &str,
@@ -378,7 +380,7 @@ fn connect_options(server: &Server) -> Result<ConnectOptions, RunnerError> {
         let error = "the NATS server address contains a user or password";
         return Err(RunnerError::usage(error).hint(
             "put the address and `creds` or `nkey` into a file, and pass this file: --fleet \
-                FILE.toml",
+             FILE.toml",
         ));
     }
     let mut options =

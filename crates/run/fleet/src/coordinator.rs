@@ -86,7 +86,6 @@ pub struct RunRequest<'a> {
     pub plan: &'a Plan,
     /// Part of the plan that is run.
     pub resolved: ResolvedPlan,
-    /// Membership of the run in an experiment.
     pub experiment: Option<Membership>,
     /// True if the hosts must retain the data for the next run of the experiment.
     pub keeps_data: bool,
@@ -122,8 +121,8 @@ impl<'a> RunRequest<'a> {
 pub fn check(resolved: &ResolvedPlan) -> Result<(), RunnerError> {
     let refused = |message: &str, hint: &str| Err(RunnerError::usage(message).hint(hint));
     if resolved.targets.len() != 1 {
-        let hint = "use a plan with one [target], or run the targets alternately with `plimsoll compare \
-             PLAN --fleet …`";
+        let hint = "use a plan with one [target], or run the targets alternately with `plimsoll \
+                    compare PLAN --fleet …`";
         return refused("a fleet run needs exactly one target", hint);
     }
     if resolved.workload.matrix().is_some_and(|matrix| matrix.point_count() > 1) {
@@ -146,11 +145,11 @@ pub fn check(resolved: &ResolvedPlan) -> Result<(), RunnerError> {
     }
     if resolved.durability.is_some() {
         let hint = "remove [durability], and run `plimsoll durability PLAN` on one host";
-        return refused("a fleet run cannot cut its target off", hint);
+        return refused("a fleet run cannot contain a durability test", hint);
     }
     if resolved.phases.until_steady {
         let hint = "set `measure` to a fixed time: hosts become steady at different times";
-        return refused("a fleet run needs a fixed measuring time", hint);
+        return refused("a fleet run needs a fixed measurement time", hint);
     }
     Ok(())
 }
@@ -233,10 +232,8 @@ async fn coordinate(
 fn check_hosts_of_events(plan: &ResolvedPlan, names: &[String]) -> Result<(), RunnerError> {
     let named = plan.events.iter().flat_map(|event| event.host.iter().chain(&event.expect_lost));
     if let Some(unknown) = named.clone().find(|name| !names.contains(name)) {
-        let message = format!(
-            "the events refer to host {unknown}, which does not take part in \
-            the run"
-        );
+        let message =
+            format!("the events refer to host {unknown}, which does not take part in the run");
         return Err(
             RunnerError::usage(message).hint(format!("the hosts are: {}", names.join(", ")))
         );
@@ -244,8 +241,7 @@ fn check_hosts_of_events(plan: &ResolvedPlan, names: &[String]) -> Result<(), Ru
     let mut lost = plan.events.iter().flat_map(|event| &event.expect_lost);
     match names.iter().all(|name| lost.clone().any(|lost| lost == name)) {
         true if lost.next().is_some() => Err(RunnerError::usage(
-            "the events stop all hosts, so no host would finish the \
-             measurement",
+            "the events stop all hosts, so no host would finish the measurement",
         )
         .hint("remove at least one host from `expect_lost`")),
         _ => Ok(()),
@@ -346,10 +342,8 @@ pub fn resume(
     let record = RunRecord::read(&options.places, run_id)?;
     let run_id = record.order.run_id.clone();
     if options.bundles.join(&run_id).exists() {
-        let message = format!(
-            "cannot resume {run_id}: it has finished, and its evidence is on \
-            this host"
-        );
+        let message =
+            format!("cannot resume {run_id}: it has finished, and its evidence is on this host");
         return Err(
             RunnerError::usage(message).hint(format!("show it with `plimsoll judge {run_id}`"))
         );
@@ -394,7 +388,8 @@ pub fn resume(
 /// Returns the message about an agent's clock that cannot be compared.
 fn clock_error(agent: &str) -> String {
     format!(
-        "cannot compare the monotonic clock of agent {agent} with this host's: the agent does not answer"
+        "cannot compare the monotonic clock of agent {agent} with the clock of this host: the agent \
+         does not answer"
     )
 }
 
@@ -419,10 +414,9 @@ async fn confirm_host(broker: &Broker, mut card: Card) -> Result<(Card, Offset),
                 return Err(broker.error("compare clocks", &"the server does not answer"));
             }
             let message = clock_error(&card.name);
-            return Err(RunnerError::environment(message).hint(
-                "check that the agent is still \
-                running",
-            ));
+            return Err(
+                RunnerError::environment(message).hint("check that the agent is still running")
+            );
         };
         if instance == card.instance {
             return Ok((card, offset));
@@ -466,7 +460,7 @@ async fn finish(
         }
         return Err(RunnerError::usage(format!("agent {name} refused the plan: {reason}")).hint(
             "the agent's operator sets the accepted keys, paths and commands of events with \
-                --trust, --allow-path and --allow-event",
+             --trust, --allow-path and --allow-event",
         ));
     }
     // The increase of a counter during the measurement can be computed only if there is a reading
@@ -502,7 +496,7 @@ async fn finish(
 
 fn unsigned_error() -> RunnerError {
     RunnerError::usage("cannot send the plan: agents accept signed plans only").hint(
-        "create a key with `plimsoll ledger key FILE`, pass --sign FILE here, and start the \
-         agents with --trust and the public key",
+        "create a key with `plimsoll ledger key FILE`, pass --sign FILE here, and start the agents \
+         with --trust and the public key",
     )
 }

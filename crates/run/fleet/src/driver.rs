@@ -31,7 +31,6 @@ impl FleetDriver {
     }
 }
 
-/// Forwards an event to a listener.
 pub fn forward(listener: &mut dyn Listener, event: Event) {
     match event {
         Event::Note(text) => listener.say(&text),

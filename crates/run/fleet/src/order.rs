@@ -125,8 +125,11 @@ impl Order {
         let plan = plan.without_host_changes().map_err(|errors| errors.to_string())?;
         let part = match &self.resolved_text {
             None => plan.resolve(),
-            Some(text) => ResolvedPlan::from_toml(&text.replace("{host}", host))
-                .map_err(|error| format!("the resolved plan in the order is not valid: {error}"))?,
+            Some(text) => {
+                ResolvedPlan::from_toml(&text.replace("{host}", host)).map_err(|error| {
+                    format!("the order contains a resolved plan that is not valid: {error}")
+                })?
+            }
         };
         plan.part_of_host(&part, &own.resolve(), variation(self.experiment.as_ref()))
     }
@@ -187,10 +190,7 @@ pub fn verify(
         return Err("the plan was not signed with a key that this agent trusts".to_owned());
     };
     let order: Order = serde_json::from_str(&signed.order).map_err(|error| {
-        format!(
-            "the signed text is not an order in this version's format: \
-            {error}"
-        )
+        format!("the signed text is not an order in this version's format: {error}")
     })?;
     if order.order_version != VERSION || signed_comment != comment(&order.run_id) {
         return Err("the signed text is not an order in this version's format".to_owned());
@@ -204,8 +204,7 @@ pub fn verify(
     }
     if order.issued_unix_ns > now_unix_ns.saturating_add(CLOCK_SKEW_MAX_NS) {
         return Err(
-            "the order's signing time is in the future: synchronise the clocks of the two \
-         hosts"
+            "the order's signing time is in the future: synchronise the clocks of the two hosts"
                 .to_owned(),
         );
     }

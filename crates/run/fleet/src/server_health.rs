@@ -10,8 +10,9 @@ use crate::broker::Broker;
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of consecutive checks without a response after which the server counts as unavailable.
-/// Checks are counted instead of seconds, because a stalled process sends no checks. During an
-/// outage, silence of hosts does not mean that they are lost.
+/// The limit is a number of checks and not a time: a coordinator that was stalled itself made no
+/// checks, so it does not report an outage of the server. During an outage, silence of hosts does
+/// not mean that they are lost.
 const DOWN_AFTER: u32 = 2;
 /// Longest outage after which a run can still continue. Hosts retry for the same time.
 pub(crate) const OUTAGE_TIMEOUT: Duration = Duration::from_secs(600);

@@ -2,7 +2,7 @@
 //! one file per host.
 //!
 //! The authority's key is stored in a separate directory, which is not copied to any host. This key
-//! is needed to add hosts later.
+//! is needed to add hosts after the set-up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub struct Setup {
     pub agents: Vec<String>,
     /// Directories that plans may use on each host.
     pub allow_paths: Vec<PathBuf>,
-    /// True to discard the authority's key. No host can then be added later.
+    /// True to discard the authority's key. No host can then be added after the set-up.
     pub forgets_authority: bool,
 }
 

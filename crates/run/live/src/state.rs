@@ -196,7 +196,6 @@ impl State {
         Self { plan: plan.to_owned(), started_unix_ns, is_under_way: true, ..Self::default() }
     }
 
-    /// Applies an event.
     pub fn apply(&mut self, event: Event) {
         match event {
             Event::PhaseBegan { kind, expected_ns } => self.begin(kind, expected_ns),

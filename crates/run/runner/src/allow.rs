@@ -24,7 +24,6 @@ pub struct Allow {
 struct Bucket {
     /// `https://host:port`, without a path.
     endpoint: String,
-    /// Bucket and prefix: `bucket/prefix`.
     path_prefix: String,
 }
 
@@ -102,15 +101,15 @@ impl Allow {
         let parsed = |given: &String| {
             Bucket::parse(given).ok_or_else(|| {
                 RunnerError::usage(format!("--allow-s3 {given}: not a valid bucket URL"))
-                    .hint("write https://host:port/bucket or https://host:port/bucket/prefix")
+                    .hint("use https://host:port/bucket or https://host:port/bucket/prefix")
             })
         };
         let buckets = buckets.iter().map(parsed).collect::<Result<_, _>>()?;
         Ok(Self { buckets, ..self })
     }
 
-    /// Also allows plans to run these commands in their events: program and arguments, separated by
-    /// single spaces.
+    /// Also allows the events of plans to run these commands. Each command consists of a program
+    /// and its arguments, separated by single spaces.
     #[must_use]
     pub fn with_commands(self, commands: &[String]) -> Self {
         Self { commands: commands.to_vec(), ..self }
@@ -181,9 +180,11 @@ impl Allow {
     /// has no [durability] table. The commands in that table would cut the target off.
     fn check_events(&self, plan: &ResolvedPlan) -> Result<(), String> {
         if plan.durability.is_some() {
-            return Err("[durability] is not accepted here: its commands disconnect or power off \
-                the target. Use `plimsoll run` on the host itself"
-                .to_owned());
+            return Err(
+                "[durability] is not accepted here: its commands disconnect or power off the \
+                        target. Use `plimsoll run` on the host itself"
+                    .to_owned(),
+            );
         }
         for event in &plan.events {
             for command in
@@ -291,8 +292,8 @@ mod tests {
 
     fn parse(target: &str) -> Result<ResolvedPlan, String> {
         let text = format!(
-            "version = 1\nname = \"p\"\n[target]\n{target}\n[workload.matrix]\nfile_size = \"1MiB\"\n\
-             [phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n"
+            "version = 1\nname = \"p\"\n[target]\n{target}\n[workload.matrix]\nfile_size = \
+             \"1MiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n"
         );
         Ok(Plan::parse(&text, "p.toml").map_err(|errors| errors.to_string())?.resolve())
     }
@@ -348,8 +349,9 @@ mod tests {
         assert!(!secret.join("made").exists());
         let both = format!("databases = [{in_it:?}]\nlogs = [{:?}]", in_it.join("way"));
         let text = format!(
-            "version = 1\nname = \"p\"\n[target]\n{both}\n[workload.mailbox]\nmailboxes = 4\nmailbox_size = \"4MiB\"\n\
-             [phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n"
+            "version = 1\nname = \"p\"\n[target]\n{both}\n[workload.mailbox]\nmailboxes = \
+             4\nmailbox_size = \"4MiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \
+             \"10s\"\n"
         );
         let plan = Plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}"));
         assert!(allow.check(&plan.resolve()).is_err(), "logs count too");
@@ -359,8 +361,8 @@ mod tests {
     fn a_command_of_an_event_is_run_for_others_only_if_it_is_allowed_word_for_word() {
         let event = |fields: &str| {
             let text = format!(
-                "[target]\nnull = true\n[workload.matrix]\nfile_size = \"1MiB\"\n\
-                 [[event]]\nname = \"e\"\nat = \"1m\"\n{fields}\n"
+                "[target]\nnull = true\n[workload.matrix]\nfile_size = \"1MiB\"\n[[event]]\nname = \
+                 \"e\"\nat = \"1m\"\n{fields}\n"
             );
             Plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}")).resolve()
         };
@@ -388,10 +390,10 @@ mod tests {
         let allow = Allow::new(&[root.path().into()], &[], &[]).unwrap();
         for pace in ["recorded", "2x", "as-fast"] {
             let text = format!(
-                "version = 1\nname = \"p\"\n[target]\npath = {:?}\n[workload.trace]\nfile = \"/etc/shadow\"\n\
-                 sha256 = \"0\"\noperations = 9\nspan = \"20m\"\nreads = 50\npace = \"{pace}\"\n\
-                 size_mix = [{{ size = \"4KiB\", share = 100 }}]\nfile_size = \"1GiB\"\n\
-                 [phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n",
+                "version = 1\nname = \"p\"\n[target]\npath = {:?}\n[workload.trace]\nfile = \
+                 \"/etc/shadow\"\nsha256 = \"0\"\noperations = 9\nspan = \"20m\"\nreads = 50\npace \
+                 = \"{pace}\"\nsize_mix = [{{ size = \"4KiB\", share = 100 }}]\nfile_size = \
+                 \"1GiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n",
                 root.path().display().to_string()
             );
             let plan = Plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}"));

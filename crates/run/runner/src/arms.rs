@@ -1,5 +1,5 @@
 //! Runs the targets of a plan alternately and compares them. Each round runs every target once, in
-//! random order. Drift over time therefore does not affect one target more than the others.
+//! random order. Drift over time therefore affects all targets equally.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;

@@ -106,7 +106,6 @@ fn has_run_format(head: &[u8], is_table: bool) -> bool {
     }
 }
 
-/// Result of auditing a file or a text.
 #[derive(Clone, Debug)]
 pub enum AuditedText {
     /// One run, or the rows of a table, judged by the rules for runs.
@@ -118,7 +117,7 @@ pub enum AuditedText {
 impl AuditedText {
     /// If a result cannot be judged as a run, judges its figures instead and gives the reason.
     fn figures(mut study: Study, reason: &ForeignError) -> Option<Self> {
-        let remark = format!("judged by its figures only: {reason}");
+        let remark = format!("only the figures of this result were judged: {reason}");
         study.results.iter_mut().for_each(|result| result.remarks.push(remark.clone()));
         (!study.results.is_empty()).then(|| Self::Figures(Box::new(study)))
     }
@@ -239,10 +238,8 @@ pub fn audit_run_file(
 pub fn study(paths: &[PathBuf]) -> Result<Study, RunnerError> {
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     plimsoll_import::read(&paths).map_err(|error| {
-        RunnerError::usage(error.to_string()).hint(
-            "specify a file, directory or archive of \
-            results",
-        )
+        RunnerError::usage(error.to_string())
+            .hint("specify a file, directory or archive of results")
     })
 }
 
@@ -259,10 +256,8 @@ pub fn no_result_error(paths: &[PathBuf], study: &Study) -> RunnerError {
         )),
     };
     if study.logs_alone > 0 {
-        error = error.hint(
-            "interval logs were found: also specify the result file to which they \
-            belong",
-        );
+        error = error
+            .hint("interval logs were found: also specify the result file to which they belong");
     }
     error.hint("see docs/audit.md for the known formats")
 }

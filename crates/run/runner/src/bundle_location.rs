@@ -21,7 +21,7 @@ const OTHER_ROWS: u64 = 48;
 /// Bytes per line of `latency.hlog`; lines of real runs have 1,300 to 1,600 bytes.
 const HISTOGRAM_BYTES: u64 = 2048;
 /// Maximum number of histograms per class. The engine chooses the interval so that no class has
-/// more.
+/// more histograms.
 const HISTOGRAMS_MAX: u64 = 600;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -69,8 +69,8 @@ pub fn create(
         let mib = reserve_bytes.div_ceil(1 << 20);
         return Err(RunnerError::from(error)
             .hint(format!(
-                "the evidence of this run needs up to {mib} MiB: free some space in \
-                that directory"
+                "the evidence of this run needs up to {mib} MiB: free some space on the file system \
+                 of that directory"
             ))
             .hint("or specify a directory on another file system with --out"));
     }
@@ -132,8 +132,7 @@ pub fn write<T>(
         }
     }
     Err(first.hint(
-        "the bundle could not be written to any other directory either: the \
-        measurement is lost",
+        "the bundle could not be written to any other directory either: the measurement is lost",
     ))
 }
 
@@ -145,9 +144,9 @@ mod tests {
 
     fn bytes(measure: &str) -> u64 {
         let text = format!(
-            "version = 1\nname = \"p\"\n[target]\npath = \"/tmp\"\n[workload.mailbox]\nmailboxes = 10\n\
-             mailbox_size = \"1GiB\"\ndatabases = 8\n[phases]\nmeasure = \"{measure}\"\n\
-             [evidence]\nmin_measure = \"10s\"\n"
+            "version = 1\nname = \"p\"\n[target]\npath = \"/tmp\"\n[workload.mailbox]\nmailboxes = \
+             10\nmailbox_size = \"1GiB\"\ndatabases = 8\n[phases]\nmeasure = \
+             \"{measure}\"\n[evidence]\nmin_measure = \"10s\"\n"
         );
         expected_bytes(&Plan::parse(&text, "test").unwrap().resolve())
     }

@@ -1,9 +1,10 @@
 //! Ceilings and single-core score of this host, recorded in each bundle.
 //!
 //! A measurement takes about ten seconds, so the results are cached in the state directory. The
-//! ceilings are valid until the host restarts or the version of the kernel or of Plimsoll changes.
-//! The score is valid for ten minutes, because the speed of a shared host varies. With
-//! `PLIMSOLL_CALIBRATE=never` nothing is measured, and the bundle records the values as unknown.
+//! measured ceilings of the load generator are valid until the host restarts or the version of the
+//! kernel or of Plimsoll changes. The score is valid for ten minutes, because the speed of a shared
+//! host varies. With `PLIMSOLL_CALIBRATE=never` nothing is measured, and the bundle records the
+//! values as unknown.
 
 use std::path::PathBuf;
 
@@ -37,12 +38,12 @@ pub struct Ceilings {
     pub score_taken_unix_ns: u64,
 }
 
-/// Measures ceilings and score again, and saves them.
+/// Measures the ceilings of the load generator and the score of the host again, and saves them.
 ///
 /// # Errors
 /// Memory or `/dev/null` is not available, or the state directory is not writable.
 pub fn measure(places: &Places, progress: &mut dyn Listener) -> Result<Ceilings, RunnerError> {
-    progress.say("measuring this host's ceilings, which takes about ten seconds");
+    progress.say("measuring the highest rates of this host, which takes about ten seconds");
     let cpu = plimsoll_sys::cpu::allowed().ok().and_then(|cpus| cpus.last().copied());
     let calibration = calibrate(cpu).map_err(|error| engine_error(&error))?;
     let score = score(cpu).map_err(|error| engine_error(&error))?;
@@ -84,16 +85,16 @@ fn cached_or_measured(
     Ok(cached)
 }
 
-/// Returns the file with this host's ceilings, so that several processes of this host can share it.
-/// Measures the ceilings if needed. `None` if measuring is off or fails; each process then reports
-/// this itself.
+/// Returns the file with the ceilings of this host's load generator, so that several processes of
+/// this host can share it. Measures the ceilings if needed. `None` if measuring is off or fails;
+/// each process then reports this itself.
 pub fn shared_file(places: &Places, progress: &mut dyn Listener) -> Option<PathBuf> {
     let is_off = std::env::var(SWITCH.0).is_ok_and(|value| value == SWITCH.1);
     let is_there = !is_off && cached_or_measured(places, progress).is_ok();
     is_there.then(|| path(places))
 }
 
-/// Adds ceilings and score to the environment of a run.
+/// Adds the ceilings of the load generator and the score of the host to the environment of a run.
 pub fn add_to(environment: &mut Environment, places: &Places, progress: &mut dyn Listener) {
     let off = std::env::var(SWITCH.0).is_ok_and(|value| value == SWITCH.1);
     let why = if off {
@@ -109,7 +110,7 @@ pub fn add_to(environment: &mut Environment, places: &Places, progress: &mut dyn
         }
     };
     environment.unknown.push(ObservationGap {
-        what: "this host's ceilings and its single-core score".to_owned(),
+        what: "the highest rates of this host and its single-core score".to_owned(),
         why,
         remedy: "plimsoll calibrate".to_owned(),
     });

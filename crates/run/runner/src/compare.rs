@@ -1,7 +1,7 @@
 //! Reads the sides of a comparison, names them, and compares them.
 //!
-//! A side is an experiment, a run, or a directory of bundles. [`sweeps`] compares sweeps cell by
-//! cell.
+//! A side of the comparison is an experiment, a run, or a directory of bundles. [`sweeps`] compares
+//! sweeps cell by cell.
 
 pub mod sweeps;
 
@@ -18,7 +18,8 @@ use crate::error::RunnerError;
 use crate::experiment::FILE;
 use crate::fleet;
 
-/// Conditions that may differ between the sides. Such a difference does not prevent a winner.
+/// Conditions that may differ between the sides of the comparison. Such a difference does not
+/// prevent a winner.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Exemptions<'a> {
     /// Conditions that the user accepted as different.
@@ -27,10 +28,10 @@ pub struct Exemptions<'a> {
     pub factors: &'a [String],
 }
 
-/// A side as named on the command line.
+/// A side of the comparison as named on the command line.
 #[derive(Clone, Debug)]
 pub struct NamedSide {
-    /// Name for the report, if the user chose one.
+    /// Name of the side of the comparison in the report. `None` if the user chose no name.
     pub name: Option<String>,
     pub argument: String,
     /// Directory that contains the side's bundles.
@@ -48,8 +49,8 @@ pub fn bundle_directories(directory: &Path) -> Vec<PathBuf> {
     directories(directory).into_iter().filter(holds).collect()
 }
 
-/// Reads the runs of a side, and rejects evidence that contradicts itself. For a directory of
-/// experiments, reads the runs of all of these.
+/// Reads the runs of a side of the comparison, and rejects evidence that contradicts itself. For a
+/// directory of experiments, reads the runs of all of these.
 ///
 /// # Errors
 /// The directory has no bundles, or has an unreliable bundle.
@@ -65,7 +66,7 @@ pub fn read_side(reader: &Reader, directory: &Path) -> Result<RunSet, RunnerErro
         run_set.runs.sort_by_key(|run| run.bundle.run.started_unix_ns);
     }
     if run_set.runs.is_empty() {
-        // Returns the error that lists the possible kinds of sides.
+        // Returns the error that lists what can be a side of a comparison.
         return reader.load_all(directory);
     }
     run_set.refuse_contradictions()?;
@@ -75,7 +76,7 @@ pub fn read_side(reader: &Reader, directory: &Path) -> Result<RunSet, RunnerErro
 /// Compares the arms of an experiment that ran several targets alternately.
 ///
 /// # Errors
-/// The runs are not assigned to arms.
+/// The runs are not assigned to the sides of the comparison.
 pub fn compare_arms(
     directory: &Path,
     judged: &[(&Bundle, &Verdict)],
@@ -92,10 +93,14 @@ pub fn compare_arms(
         }
     }
     if names.len() < 2 {
-        let says = format!("{} is only one side, but a comparison needs two", directory.display());
+        let says = format!(
+            "{} is only one side of a comparison, but a comparison needs two sides",
+            directory.display()
+        );
         return Err(RunnerError::usage(says).hint("specify both: plimsoll compare A B"));
     }
-    // Arms are listed in the order of the plan, not in the order of the runs.
+    // The sides of the comparison are listed in the order of the plan, not in the order of the
+    // runs.
     let plan = Plan::parse(&judged[0].0.plan_text, "plan.toml").map(|plan| plan.resolve());
     let (order, planned): (Vec<String>, usize) = plan.map_or((Vec::new(), usize::MAX), |plan| {
         let names = plan.targets.into_iter().map(|target| target.name).collect();
@@ -138,7 +143,7 @@ pub(crate) fn compare_runs_of_arms(
 /// Compares two or more experiments or runs.
 ///
 /// # Errors
-/// A side cannot be read, a side is a search, or two sides have the same name.
+/// A side of the comparison cannot be read, a side is a search, or two sides have the same name.
 pub fn compare_sides(
     reader: &Reader,
     named_sides: &[NamedSide],
@@ -154,10 +159,8 @@ pub fn compare_sides(
             let name = &one.argument;
             let says =
                 format!("the runs of {name} are steps of a search, each at a different load");
-            return Err(RunnerError::usage(says).hint(
-                "compare runs that have the same plan and \
-                the same load",
-            ));
+            return Err(RunnerError::usage(says)
+                .hint("compare runs that have the same plan and the same load"));
         }
         all.push(side);
     }
@@ -189,8 +192,8 @@ pub fn parse_side(side: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Returns the names of the sides: the user's names, or otherwise plan names, directory names, or
-/// letters. Uses the first kind of name that differs between the sides.
+/// Returns the names of the sides of the comparison: the user's names, or otherwise plan names,
+/// directory names, or letters. Uses the first kind of name that differs between the sides.
 fn side_names(
     name_pairs: &[(Option<&str>, &str)],
     plans: &[String],
@@ -228,7 +231,7 @@ fn side_names(
 /// each plan.
 ///
 /// # Errors
-/// There are fewer than two sides, or a side cannot be read.
+/// There are fewer than two sides, or a side of the comparison cannot be read.
 pub fn compare_within(
     directory: &Path,
     accepted: Exemptions<'_>,
@@ -263,7 +266,7 @@ pub fn compare_within(
     Ok((compared, vec![run_set]))
 }
 
-/// Returns a side that is named after its subdirectory.
+/// Returns a side of the comparison that is named after its subdirectory.
 fn subdirectory_side(directory: PathBuf) -> NamedSide {
     let argument = directory.display().to_string();
     let name = directory.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -43,7 +43,6 @@ pub struct LoadedBundle {
     pub bundle: Bundle,
     /// Verdict derived from the evidence.
     pub verdict: Verdict,
-    /// Results of the checks.
     pub custody: CustodyChecks,
 }
 
@@ -67,7 +66,8 @@ pub struct CustodyChecks {
     pub remarks: Vec<String>,
 }
 
-/// Result of comparing a derived file with the file that this build derives from the evidence.
+/// Result of a comparison: the derived file in the bundle, and the file that this build derives
+/// from the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DerivedFileState {
     /// Identical.
@@ -118,7 +118,7 @@ impl LoadedBundle {
         self.contradiction().is_some()
     }
 
-    /// Returns the contradiction in the evidence, if any.
+    /// Returns a description of the contradiction in the evidence; `None` if there is none.
     pub fn contradiction(&self) -> Option<&str> {
         let is_contradiction = |f: &&plimsoll_judge::finding::Finding| {
             f.rule == plimsoll_judge::rules::evidence_consistent::RULE.id
@@ -129,7 +129,7 @@ impl LoadedBundle {
 }
 
 impl CustodyChecks {
-    /// Changes exit codes 0 and 1 to 3 if there are doubts.
+    /// Changes exit codes 0 and 1 to 3 if some evidence is not confirmed.
     pub fn apply_doubts(&self, exit: Exit) -> Exit {
         match exit {
             Exit::Ok | Exit::Fail if !self.doubts.is_empty() => Exit::NoVerdict,
@@ -137,7 +137,7 @@ impl CustodyChecks {
         }
     }
 
-    /// Returns doubts and remarks as text lines.
+    /// Returns as text lines which evidence is not confirmed, and which evidence was not checked.
     pub fn lines(&self) -> Vec<String> {
         let doubts = self.doubts.iter().map(|doubt| format!("not confirmed: {doubt}"));
         doubts.chain(self.remarks.iter().map(|remark| format!("not checked: {remark}"))).collect()

@@ -61,7 +61,7 @@ impl Data {
     pub fn kept_device(&self) -> Option<String> {
         let Self::Matrix(data_set) = self else { return None };
         let device = data_set.written_device()?.display();
-        Some(format!("{device}: the next run that writes there needs --destroy {device}"))
+        Some(format!("{device}: the next run that writes to this device needs --destroy {device}"))
     }
 
     /// Removes the data.

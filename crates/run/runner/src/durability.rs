@@ -44,7 +44,7 @@ const AFTER_CUT_MAX: Duration = Duration::from_secs(30);
 /// Time limit for the threads to end before the restore command runs. Threads that hang in the
 /// kernel may end only after the target is restored.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The test ends after this number of consecutive cuts that do not count.
+/// The test ends after this number of consecutive cuts of the target that are not valid.
 const USELESS_CUTS_MAX: u64 = 3;
 
 /// Waits for the user: shows a request, passes messages to the listener, and returns once the user
@@ -62,7 +62,7 @@ pub struct DurabilityRequest {
     pub settings: DurabilitySettings,
     /// Location of the witness and the evidence.
     pub witness: WitnessPlace,
-    /// Mean time for which the load runs before a cut.
+    /// Mean time for which the load runs before the target is interrupted.
     pub load: Duration,
     /// Time limit for each command, and for the target to become available again.
     pub timeout: Duration,
@@ -82,12 +82,12 @@ struct Test<'a> {
     evidence: DurabilityTest,
     stop: &'a AtomicBool,
     ask: AskUser<'a>,
-    /// Start time of this process, and the number of the first cut that it made.
+    /// Start time of this process, and the number of its first cut of the target.
     began: Instant,
     first_number: u64,
 }
 
-/// State of the target between two cuts.
+/// State of the target between two interruptions.
 struct PreparedTarget {
     open: OpenBlocks,
     states: Vec<BlockState>,
@@ -135,8 +135,8 @@ pub fn carry_out(
         }
         let cut = test.cut(ready, listener).map_err(|error| {
             let removal = match &request.place {
-                TargetPlace::Nfs(_) => "the directory `plimsoll-durability-…` from the export",
-                TargetPlace::S3(_) => "the objects below `plimsoll-durability-…/` from the bucket",
+                TargetPlace::Nfs(_) => "the directory `plimsoll-durability-…` in the export",
+                TargetPlace::S3(_) => "the objects below `plimsoll-durability-…/` in the bucket",
                 _ => "the data with `plimsoll clean`",
             };
             error.hint(format!(
@@ -187,8 +187,7 @@ impl<'a> Test<'a> {
                 let read = strict::read(&String::from_utf8_lossy(&bytes));
                 evidence = read.map_err(|why| {
                     RunnerError::usage(format!(
-                        "{file} is not the record of a durability test: \
-                        {why}"
+                        "{file} is not the record of a durability test: {why}"
                     ))
                 })?;
                 evidence.interrupted = false;
@@ -220,7 +219,7 @@ impl<'a> Test<'a> {
                 timeout: request.timeout,
             },
             content: Arc::new(content.map_err(|error| engine_error(&error))?),
-            // A cut by hand may also stop this host.
+            // If the operator interrupts the target by hand, this may also stop this host.
             witness: Witness::new(Arc::clone(&files), is_by_hand),
             files,
             first_number: evidence.cuts.last().map_or(1, |cut| cut.number + 1),
@@ -329,8 +328,8 @@ impl<'a> Test<'a> {
         let elapsed_ns = |since: Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(0);
         let Some(command) = &settings.cut else {
             let go_on = (self.ask)(
-                "Cut the target off now, for example by pulling its power plug, and then restore \
-                 it.",
+                "Interrupt the target now, for example by pulling its power plug, and then make it \
+                 available again.",
                 listener,
             );
             cut.load_ns = elapsed_ns(start);
@@ -399,10 +398,10 @@ impl<'a> Test<'a> {
             .map_err(|error| engine_error(&error))?;
         check.read_from_target = read_from_target;
         let required = self.evidence.settings.cuts;
-        // Cuts that did not count are repeated.
+        // Cuts of the target that are not valid are repeated.
         let of = if cut.number <= required { format!(" of {required}") } else { String::new() };
         listener.say(&format!(
-            "cut {}{of}: {} writes were acknowledged, {} blocks are damaged{}",
+            "interruption {}{of}: {} writes were acknowledged, {} blocks are damaged{}",
             cut.number,
             cut.acknowledged + cut.acknowledged_during,
             check.blocks.damaged(),
@@ -416,7 +415,7 @@ impl<'a> Test<'a> {
         Ok(Some(PreparedTarget { open, states }))
     }
 
-    /// Returns the estimated time for the remaining cuts as text.
+    /// Returns the estimated time for the remaining cuts of the target as text.
     fn time_left(&self, number: u64) -> String {
         let done = number.saturating_sub(self.first_number) + 1;
         let left = self.evidence.settings.cuts.saturating_sub(number);
@@ -446,8 +445,8 @@ impl<'a> Test<'a> {
 /// Converts an error of the witness. Such an error does not mean that the target failed.
 fn witness_error(error: &EngineError) -> RunnerError {
     RunnerError::environment(error.to_string()).hint(
-        "the witness failed, not the target: check the disk of the witness, or its host and \
-            the network",
+        "the witness failed, not the target: check the disk of the witness, or its host and the \
+         network",
     )
 }
 

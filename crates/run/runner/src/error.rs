@@ -40,7 +40,7 @@ impl RunnerError {
         use io::ErrorKind::{AlreadyExists, IsADirectory, NotADirectory, NotFound};
         let says = format!("cannot {doing} {}: {error}", path.display());
         match error.kind() {
-            AlreadyExists => Self::usage(says).hint("name a file that does not exist yet"),
+            AlreadyExists => Self::usage(says).hint("specify a file that does not exist yet"),
             NotFound | NotADirectory | IsADirectory => Self::usage(says).hint("check the path"),
             _ => Self::environment(says),
         }
@@ -96,8 +96,8 @@ impl From<EvidenceError> for RunnerError {
         let message = error.to_string();
         match error {
             EvidenceError::LedgerBroken { path, .. } => Self::new(kind, message).hint(format!(
-                "move {} to another directory to start a new ledger; earlier runs will no longer \
-                 be listed",
+                "move {} to another directory to start a new ledger; earlier runs will no longer be \
+                 listed",
                 path.display()
             )),
             _ => Self::new(kind, message),

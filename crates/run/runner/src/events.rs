@@ -4,7 +4,7 @@
 //! [`EventListener`] forwards all reports. When the measured phase begins, it starts the thread.
 //! When the phase ends, it stops the thread. The thread then undoes all actions that were not
 //! undone yet. On a fleet, each host executes the events assigned to it, and the coordinator
-//! executes the others.
+//! executes all other events.
 
 pub(crate) mod command;
 mod schedule;

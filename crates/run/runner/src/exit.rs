@@ -43,7 +43,7 @@ impl Exit {
     /// Returns the exit code of a judged run.
     pub fn of(run: &Run, verdict: VerdictKind) -> Self {
         let durability = run.durability.as_ref().map(|test| match Self::of_durability(test) {
-            // The verdict already takes the number of cuts into account.
+            // The verdict already takes into account how often the target was interrupted.
             Self::NoVerdict => Self::Ok,
             exit => exit,
         });

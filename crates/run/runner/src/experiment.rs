@@ -247,7 +247,7 @@ pub fn kind_of(directory: &Path) -> Result<ExperimentKind, RunnerError> {
     read(directory).map(|Kind { kind }| kind)
 }
 
-/// Returns the range of loads of a search, from its `experiment.json`.
+/// Reads `experiment.json`, and returns the range of loads that the search covers.
 ///
 /// # Errors
 /// The file is missing, or the experiment is not a search.

@@ -223,7 +223,7 @@ fn plan_of(all: &Path, sealed: &SealedFiles) -> Result<(String, ResolvedPlan), R
     Ok((text, resolved))
 }
 
-/// Writes verdict and report next to the evidence.
+/// Writes the verdict and the report to the directory of the evidence.
 ///
 /// # Errors
 /// A file cannot be written.

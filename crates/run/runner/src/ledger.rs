@@ -14,7 +14,6 @@ use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::places::Places;
 
-/// Result of signing a statement.
 #[derive(Clone, Debug, Serialize)]
 pub struct SignedStatement {
     pub ledger: PathBuf,

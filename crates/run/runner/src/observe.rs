@@ -61,7 +61,6 @@ pub struct ReceivedSignal {
 pub struct Signals<'a> {
     /// Set to true by the first signal.
     pub stop: &'a AtomicBool,
-    /// Latest signal, if any.
     pub latest: &'a dyn Fn() -> Option<ReceivedSignal>,
 }
 

@@ -46,7 +46,7 @@ impl Places {
         let Some(out) = out else { return Ok(self.runs.clone()) };
         let directory = Self::create(out)?;
         // This makes the catalogue also list the bundles in this directory. An error is ignored
-        // here, because errors of the state directory are reported later.
+        // here, because errors of the state directory are reported when the run uses it.
         let _ = external_directories::add(&self.bundle_directory_list(), &directory);
         Ok(directory)
     }

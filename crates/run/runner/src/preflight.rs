@@ -23,7 +23,7 @@ use crate::{durability, search, sweep, trace};
 
 /// Longest measurement without `--yes`: 30 days.
 pub const MEASURE_NS_MAX: u64 = 30 * 24 * 3_600 * 1_000_000_000;
-/// Number and kind of a plan's runs, with the user's options.
+/// Number and kind of a plan's runs, and the options that the user selected.
 #[derive(Clone, Debug)]
 pub struct Preflight {
     /// Number of measurements (runs, points or steps) of all targets.
@@ -65,13 +65,13 @@ impl Preflight {
         Self { measurements: all, unit: "run", data_sets, yes, dry_run, listing, destroy, keep }
     }
 
-    /// Sets the devices that may be overwritten, and the flag for keeping data.
+    /// Sets which devices may be overwritten, and whether the data is kept.
     #[must_use]
     pub fn with_data(self, destroy: &[PathBuf], keep: bool) -> Self {
         Self { destroy: destroy.to_vec(), keep, ..self }
     }
 
-    /// Returns the scope of a search for the load line, with its maximum number of steps. If
+    /// Returns the scope of a search for the load line. It includes the maximum number of steps. If
     /// `fresh` is true, each step creates its own data.
     ///
     /// # Errors
@@ -232,8 +232,8 @@ fn report(
         let (cuts, each) = (phase.cuts, elapsed(phase.load_ns as f64));
         let loads = if cuts == 1 { "load" } else { "loads" };
         listener.say(&format!(
-            "this includes the durability test's {cuts} {loads} of {each} on average, but not the \
-             time that its commands take"
+            "this includes {cuts} {loads} of the durability test, with a mean duration of {each}, \
+             but not the time that its commands take"
         ));
     }
     let times = preflight.data_sets.div_ceil(plan.targets.len().max(1) as u64);
@@ -296,8 +296,8 @@ fn has_no_space(kind: &TargetKind) -> bool {
     matches!(kind, TargetKind::Model { .. } | TargetKind::Null)
 }
 
-/// Returns the maximum number of steps of the search for the number of threads; `None` if the plan
-/// states the number.
+/// Returns the maximum number of steps that the search for the number of threads takes. `None` if
+/// the plan states this number.
 fn search_steps(plan: &ResolvedPlan, preflight: &Preflight) -> Option<u64> {
     let is_auto = plan.workload.mailbox().is_some_and(|store| store.threads_auto);
     (is_auto && preflight.unit == "run").then_some(STEPS_MAX as u64)
@@ -328,8 +328,8 @@ fn days(ns: u64) -> String {
     if ns < YEAR { format!("{:.0} days", ns / DAY) } else { format!("{:.1} years", ns / YEAR) }
 }
 
-/// Returns the time of one run: its phases with a load, and the loads before the cuts of its
-/// durability test.
+/// Returns for how long one run applies a load: in the warm-up, in the measurement, and before each
+/// interruption of the target in its durability test.
 fn once_ns(plan: &ResolvedPlan) -> u64 {
     let cuts_ns = plan.durability.as_ref().map_or(0, |one| one.cuts.saturating_mul(one.load_ns));
     plan.phases.warm_up_ns.saturating_add(plan.phases.measure_ns).saturating_add(cuts_ns)
@@ -439,8 +439,8 @@ mod tests {
 
     fn plan(measure: &str) -> ResolvedPlan {
         let text = format!(
-            "[target]\npath = \"/no/such\"\n[workload.matrix]\nfile_size = \"1GiB\"\n[phases]\n\
-             warm_up = \"0s\"\nmeasure = \"{measure}\"\n"
+            "[target]\npath = \"/no/such\"\n[workload.matrix]\nfile_size = \
+             \"1GiB\"\n[phases]\nwarm_up = \"0s\"\nmeasure = \"{measure}\"\n"
         );
         Plan::parse(&text, "t").unwrap_or_else(|e| panic!("{e}")).resolve()
     }
@@ -485,9 +485,9 @@ mod tests {
     fn a_search_that_comes_before_the_runs_is_said_and_counts() {
         let of = |threads: &str, measure: &str| {
             let text = format!(
-                "[requirement]\n[target]\nmodel = \"single-hdd\"\n[workload.mailbox]\nmailboxes = 10\n\
-                 mailbox_size = \"16MiB\"\nthreads = {threads}\n[phases]\nwarm_up = \"0s\"\n\
-                 measure = \"{measure}\"\n"
+                "[requirement]\n[target]\nmodel = \"single-hdd\"\n[workload.mailbox]\nmailboxes = \
+                 10\nmailbox_size = \"16MiB\"\nthreads = {threads}\n[phases]\nwarm_up = \
+                 \"0s\"\nmeasure = \"{measure}\"\n"
             );
             Plan::parse(&text, "t").unwrap_or_else(|e| panic!("{e}")).resolve()
         };
@@ -527,8 +527,8 @@ mod tests {
         let preflight = Preflight { measurements: 3, data_sets: 3, ..three };
         assert_eq!(
             duration(&plan, &preflight, 1_795_219_200_000_000_000),
-            "takes 3 h (3 runs of 1 h), not counting the creation of data: ends at 2026-11-21 03:00 UTC at the \
-             earliest"
+            "takes 3 h (3 runs of 1 h), not counting the creation of data: ends at 2026-11-21 03:00 \
+             UTC at the earliest"
         );
     }
 }

@@ -141,13 +141,12 @@ pub fn answer(places: &Places, run_id: &str) -> Result<String, RunnerError> {
     match read(&path).and_then(|text| fs::remove_file(&path).map(|()| text)) {
         Ok(Some(text)) => Ok(text),
         Ok(None) => Err(RunnerError::usage(format!(
-            "{run_id} was killed, so it is no longer \
-            waiting for an operator"
+            "{run_id} was killed, so it is no longer waiting for an operator"
         ))
         .hint("run the plan again; continue a fleet's run with `plimsoll run --resume`")),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(not_waiting()),
         Err(error) => Err(RunnerError::environment(format!("cannot answer {run_id}: {error}"))
-            .hint("answer as the user who started the run")),
+            .hint("repeat the command as the user who started the run")),
     }
 }
 

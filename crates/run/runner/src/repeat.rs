@@ -25,7 +25,7 @@ pub struct RepeatedRuns {
     pub finished: Vec<FinishedRun>,
     /// Experiment of the runs, if the plan requires several runs.
     pub experiment: Option<Experiment>,
-    /// Directories with data that the runs shared and that was kept.
+    /// Directories of data that all runs used and that still exists after the runs.
     pub(crate) kept_shared: Vec<String>,
 }
 

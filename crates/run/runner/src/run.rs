@@ -105,9 +105,9 @@ pub enum Event {
     /// A row of `series.csv` in the evidence. It describes a gauge, or one interval of a class of
     /// operations. The name of a class includes its instance (`db3.read`).
     Interval(Row),
-    /// A histogram over a second or more. It contains the latencies of a class (`db3.read`), its
-    /// service times (`db3.read.service`), or waits of the load generator. Several histograms of
-    /// the same class and time must be added up.
+    /// A histogram of one second, or of a longer time. It contains the latencies of a class
+    /// (`db3.read`), its service times (`db3.read.service`), or waits of the load generator.
+    /// Several histograms of the same class and time must be added up.
     Latencies(Interval),
     PhaseEnded(Phase),
     /// A message.
@@ -275,11 +275,11 @@ impl Drop for RunHandle {
     }
 }
 
-/// Checks that every rule in `accept_unknown` exists, and that the result unknown may be accepted
-/// for it.
+/// Checks that every rule in `accept_unknown` exists, and that a plan can accept the result unknown
+/// for this rule.
 ///
 /// # Errors
-/// A rule does not exist, or may not be accepted.
+/// A rule does not exist, or a plan cannot accept that it is unknown.
 pub fn check_accepted(rules: &[String]) -> Result<(), RunnerError> {
     for id in rules {
         let field = "evidence.accept_unknown";
@@ -423,7 +423,7 @@ fn run_all(config: &RunConfig<'_>, listener: &mut dyn Listener) -> Result<RunOut
             run_repeats(&RunConfig { resolved: &plan, ..*config }, listener)
         }
         ThreadSearch::None(exit) => {
-            let says = "every number of threads in the search exceeded a ceiling";
+            let says = "every number of threads in the search exceeded a latency ceiling";
             Err(RunnerError::new(exit, says).hint("run `plimsoll runs` to list the search's steps"))
         }
     }

@@ -39,7 +39,6 @@ pub struct RunConfig<'a> {
 pub struct RunRequest<'a> {
     /// Configuration. Its `bundles` directory receives the bundle.
     pub config: RunConfig<'a>,
-    /// Membership in an experiment, if any.
     pub experiment: Option<Membership>,
     /// Slot for data that runs of an experiment share.
     pub data: &'a DataSlot,

@@ -59,7 +59,7 @@ pub struct SearchResult {
 /// Measures step after step until the search is complete. Writes the result after each step.
 ///
 /// # Errors
-/// The plan cannot be searched, or the target is unusable.
+/// The plan does not allow a search for the load line, or the target is unusable.
 pub fn search(
     plan: &Plan,
     resolved: &ResolvedPlan,
@@ -155,14 +155,14 @@ pub fn prepare(
     Ok((varied, tuner))
 }
 
-/// Result of the search for a plan's number of threads.
+/// Result of the search for the number of threads that a plan should use.
 pub enum ThreadSearch {
     /// The plan with the chosen number of threads. This is the smallest number that meets the
     /// requirement, or otherwise the number at the load line. A plan that states a number is
     /// unchanged.
     Known(ResolvedPlan),
-    /// Every number of threads exceeded a ceiling, or the search was stopped. Contains the exit
-    /// code.
+    /// Every number of threads exceeded a latency ceiling, or the search was stopped. Contains the
+    /// exit code.
     None(Exit),
 }
 
@@ -180,7 +180,7 @@ pub fn resolve_threads(
     }
     listener.say(
         "threads = \"auto\": searching for the smallest number of threads that meets the \
-            requirement",
+         requirement",
     );
     let (range, bundles) = (default_range(resolved)?, config.bundles.to_path_buf());
     let driver = config.driver;
@@ -195,7 +195,7 @@ pub fn resolve_threads(
             Ok(ThreadSearch::Known(Knob::Threads.with_load(resolved, at.load)))
         }
         (exit, _) => {
-            listener.say("every number of threads in the search exceeded a ceiling");
+            listener.say("every number of threads in the search exceeded a latency ceiling");
             Ok(ThreadSearch::None(exit))
         }
     }
@@ -211,12 +211,10 @@ fn is_auto(plan: &ResolvedPlan) -> bool {
 /// The plan has `threads = "auto"`.
 pub fn refuse_auto(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     if is_auto(plan) {
-        let says = "`threads = \"auto\"` would choose a different number of threads for each \
-            target";
-        return Err(RunnerError::usage(says).hint(
-            "tune each target separately, and set the number of \
-                threads in the plan",
-        ));
+        let says =
+            "`threads = \"auto\"` would choose a different number of threads for each target";
+        return Err(RunnerError::usage(says)
+            .hint("tune each target separately, and set the number of threads in the plan"));
     }
     Ok(())
 }
@@ -265,7 +263,7 @@ fn default_range_of(plan: &ResolvedPlan, vary: &[String]) -> Result<Range, Runne
     Ok(Range { vary, ..Range::up_to(LOAD_MAX.min(most)) })
 }
 
-/// Returns the range of loads with the user's limits, and defaults from [`default_range`].
+/// Returns the range of loads. Limits that the user does not set come from [`default_range`].
 ///
 /// # Errors
 /// The plan has no load that can be varied, or the load is too large for the plan or this host.
@@ -280,7 +278,8 @@ pub fn range(
     let (load_min, load_max) =
         (load_min.unwrap_or(default.load_min), load_max.unwrap_or(default.load_max));
     if load_min > load_max {
-        let says = format!("the smallest load ({load_min}) is above the largest load ({load_max})");
+        let says =
+            format!("the smallest load ({load_min}) is higher than the largest load ({load_max})");
         return Err(RunnerError::usage(says).hint("pass a value of --max that is not below --min"));
     }
     let varied = VariedLoad::of(plan, vary).map_err(RunnerError::usage)?;
@@ -344,7 +343,7 @@ pub fn most_threads(plan: &ResolvedPlan) -> u64 {
 fn purpose_text(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Grow => "to see where the curve bends",
-        Purpose::Refine => "to find the highest load within the ceilings",
+        Purpose::Refine => "to find the highest load within the latency ceilings",
         Purpose::Requirement => "to find the smallest load that meets the requirement",
         Purpose::Repeat => "repeated, because the rate was not steady",
         Purpose::Confirm => "to confirm the result",
@@ -354,8 +353,8 @@ fn purpose_text(purpose: Purpose) -> &'static str {
 fn step_line(rate_per_s: Option<f64>, within: Option<bool>, note: &str) -> String {
     let rate = rate_per_s.map_or("nothing measured".to_owned(), |rate| format!("{rate:.1}/s"));
     let within = match within {
-        Some(true) => ", within every ceiling",
-        Some(false) => ", above a ceiling",
+        Some(true) => ", within every latency ceiling",
+        Some(false) => ", above a latency ceiling",
         None => "",
     };
     let note = if note.is_empty() { String::new() } else { format!(" ({note})") };

@@ -53,8 +53,8 @@ pub fn run_once(
     }
 }
 
-/// Checks whether this version can run a plan with one target and one point, without touching the
-/// target. A dry run makes the same checks as a run.
+/// Checks whether this version can run a plan that has one target and one point. Does not access
+/// the target. A dry run makes the same checks as a run.
 ///
 /// # Errors
 /// The plan cannot be run because of its kind of target, its memory, phases, streams or model.
@@ -267,8 +267,7 @@ fn run_kind(plan: &ResolvedPlan) -> Result<RunKind<'_>, RunnerError> {
     reject_fleet_plan(plan)?;
     let [target] = &plan.targets[..] else {
         return Err(RunnerError::usage(
-            "the plan has several targets, so they can only be compared \
-         with each other",
+            "the plan has several targets, so they can only be compared with each other",
         )
         .hint("use a plan with one [target]"));
     };
@@ -280,7 +279,8 @@ fn run_kind(plan: &ResolvedPlan) -> Result<RunKind<'_>, RunnerError> {
                 .hint("state the number of threads"))
         }
         _ if is_model && plan.phases.condition != Condition::None => {
-            let says = "a model cannot be conditioned: its devices have no fresh state";
+            let says = "`condition` cannot be used with a model: the modelled devices have no fresh \
+                        state";
             Err(RunnerError::usage(says).hint("remove `condition`"))
         }
         Workload::Mailbox(_) if is_model => Ok(RunKind::Model(&target.kind)),
@@ -290,8 +290,8 @@ fn run_kind(plan: &ResolvedPlan) -> Result<RunKind<'_>, RunnerError> {
                 .hint("set `path`, or `databases` and `logs`, to directories"))
         }
         Workload::Mailbox(_) if plan.phases.condition != Condition::None => {
-            let says = "a mail store cannot be conditioned: creating its databases already writes \
-             all of their data";
+            let says = "`condition` cannot be used with a mail store: creating its databases \
+                        already writes all of their data";
             Err(RunnerError::usage(says)
                 .hint("remove `condition`, or run [workload.matrix] on the device first"))
         }
@@ -299,8 +299,7 @@ fn run_kind(plan: &ResolvedPlan) -> Result<RunKind<'_>, RunnerError> {
         Workload::Matrix(matrix) if matrix.point_count() > 1 => {
             let points = matrix.point_count();
             Err(RunnerError::usage(format!("the plan is a sweep of {points} points")).hint(
-                "set a single size, read share, pattern and queue depth to run only one \
-                    point",
+                "set a single size, read share, pattern and queue depth to run only one point",
             ))
         }
         Workload::Matrix(_) if is_model => Ok(RunKind::Model(&target.kind)),
@@ -406,14 +405,11 @@ impl<'a> Session<'a> {
             // respond.
             std::mem::forget(data);
             let says = format!("the target does not respond: the data was left in {places}");
-            let hint = "once the target responds, run the plan again: the new run replaces the \
-                data";
+            let hint =
+                "once the target responds, run the plan again: the new run replaces the data";
             let error = RunnerError::environment(says).hint(hint);
             let clean = |directory| {
-                format!(
-                    "or run `plimsoll clean {directory}` to remove the data and \
-                    the lock"
-                )
+                format!("or run `plimsoll clean {directory}` to remove the data and the lock")
             };
             let directories = target_directories(request.config.resolved).into_iter();
             let error = with_hints(error, directories.map(clean).collect());
@@ -548,10 +544,7 @@ fn remove(data: Data, plan: &ResolvedPlan) -> Result<(), RunnerError> {
         match removed {
             Ok(()) if hints.is_empty() => Ok(()),
             Ok(()) => Err(with_hints(
-                RunnerError::environment(
-                    "some of the data could not be \
-             removed",
-                ),
+                RunnerError::environment("some of the data could not be removed"),
                 hints,
             )),
             Err(error) => Err(with_hints(error, hints)),
@@ -562,10 +555,7 @@ fn remove(data: Data, plan: &ResolvedPlan) -> Result<(), RunnerError> {
         if is_named {
             error
         } else {
-            error.hint(format!(
-                "the data that was not removed is in \
-         {places}"
-            ))
+            error.hint(format!("the data that was not removed is in {places}"))
         }
     })
 }
@@ -620,7 +610,7 @@ pub fn describe_torn(torn: &TornTail) -> String {
          interrupted"
     );
     match moved_to {
-        Some(path) => format!("{says}; moved to {}", path.display()),
+        Some(path) => format!("{says}; these bytes were moved to {}", path.display()),
         None => format!("{says}; the next run moves these bytes to a separate file"),
     }
 }

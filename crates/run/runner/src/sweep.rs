@@ -130,7 +130,7 @@ fn point_line(point: Option<&SweepPoint>) -> String {
 pub struct SweepProgress {
     /// Measured points.
     pub sweep: Sweep,
-    /// Experiment, once a point has started.
+    /// Experiment of the sweep. `None` until the first point has started.
     pub experiment: Option<Experiment>,
 }
 

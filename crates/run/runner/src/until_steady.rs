@@ -1,4 +1,5 @@
-//! Ends conditioning and measurements that are `until-steady`, by the judge's rule.
+//! Ends the conditioning or a measurement of the kind `until-steady` when the rate is steady
+//! according to the judge's rule.
 
 use plimsoll_engine::end_condition::EndCondition;
 use plimsoll_evidence::run::PhaseKind;
@@ -9,7 +10,7 @@ use plimsoll_plan::ResolvedPlan;
 
 use crate::error::RunnerError;
 
-/// Decides by the steadiness rule when the current phase ends.
+/// Determines from the steadiness rule when the current phase ends.
 pub struct UntilSteady<'a> {
     plan: &'a ResolvedPlan,
     /// State of the steadiness rule; `None` if the current phase ends after a fixed time.

@@ -26,7 +26,6 @@ use crate::listener::Listener;
 pub enum VerifiedData {
     /// A mail store.
     Store(StoreVerification),
-    /// A data set.
     Data(DataVerification),
 }
 
@@ -106,8 +105,8 @@ fn data_error(error: &EngineError) -> RunnerError {
         return converted;
     }
     RunnerError { hints: Vec::new(), ..converted }.hint(
-        "specify the data directory of a run that ended and was started with --keep; for \
-         --witness, specify the file that the same run wrote",
+        "specify the data directory of a run that ended and was started with --keep; for --witness, \
+         specify the file that the same run wrote",
     )
 }
 
@@ -173,29 +172,26 @@ fn unknown(check: &StoreCheck) -> Vec<String> {
     let mut unknown = Vec::new();
     if check.pages_unknown > 0 {
         unknown.push(format!(
-            "{} of {} pages are intact and at their correct position, but may not be the latest \
-             acknowledged version: the generation maps of {} databases are missing, or may be \
-             older than the data (because the host was restarted, or the data is a copy)",
+            "{} of {} pages are intact and at their correct position, but are possibly not the \
+             latest acknowledged version: the generation maps of {} databases are missing, or may \
+             be older than the data (because the host was restarted, or the data is a copy)",
             check.pages_unknown, check.pages_checked, check.maps_untrusted
         ));
     }
     unknown.extend(check.unconfirmed.iter().map(|finding| {
-        format!(
-            "according to a generation map that may be \
-            older than the data: {finding}"
-        )
+        format!("according to a generation map that may be older than the data: {finding}")
     }));
     if check.commits_expected == Some(0) {
         unknown.push(
-            "the witness has no commit of this mail store, so it proves nothing; pass the witness \
-             of the run that wrote this store"
+            "the witness contains no commit of this mail store, so it proves nothing about the \
+             store; pass the witness of the run that wrote this store"
                 .to_owned(),
         );
     }
     if check.commits_of_others > 0 {
         let others = check.commits_of_others;
         unknown.push(format!(
-            "{others} witnessed commits belong to other mail stores, and were not checked"
+            "{others} commits in the witness belong to other mail stores, and were not checked"
         ));
     }
     unknown

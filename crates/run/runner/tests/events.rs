@@ -1,4 +1,4 @@
-//! A run is a library call: it sends events, writes a bundle, and can be stopped.
+//! Tests a run as a library call: it sends events, writes a bundle, and can be stopped.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -20,20 +20,20 @@ fn options(directory: &Path) -> Options {
 
 fn plan(target: &str, measure: &str, more: &str) -> Plan {
     let text = format!(
-        "version = 1\nname = \"live\"\n[target]\n{target}\n[workload.matrix]\nsizes = [\"8KiB\"]\n\
-         reads = [70]\nclients = 2\nqueue_depth = 2\nfile_size = \"16MiB\"\n[evidence]\n\
-         min_measure = \"1s\"\n[phases]\nwarm_up = \"1s\"\nverify = false\n\
-         measure = \"{measure}\"\n{more}"
+        "version = 1\nname = \"live\"\n[target]\n{target}\n[workload.matrix]\nsizes = \
+         [\"8KiB\"]\nreads = [70]\nclients = 2\nqueue_depth = 2\nfile_size = \
+         \"16MiB\"\n[evidence]\nmin_measure = \"1s\"\n[phases]\nwarm_up = \"1s\"\nverify = \
+         false\nmeasure = \"{measure}\"\n{more}"
     );
     Plan::parse(&text, "live.toml").unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Counts of a run's events, for each kind.
+/// Events of a run, by kind.
 #[derive(Default)]
 struct EventLog {
     began: Vec<(PhaseKind, Option<u64>)>,
     ended: Vec<Phase>,
-    /// Number of operations in the measured phase, for each class.
+    /// Number of operations of each class in the measured phase.
     counts: BTreeMap<String, u64>,
     last: Option<Event>,
 }
@@ -79,7 +79,8 @@ fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
     let bundle = log.bundle();
     let phases: Vec<PhaseKind> = bundle.run.phases.iter().map(|phase| phase.kind).collect();
     assert_eq!(log.began.iter().map(|began| began.0).collect::<Vec<_>>(), phases);
-    // Operations that finish after the end of a phase also count for the bytes of this phase.
+    // The numbers of bytes are not compared, because a phase's bytes include operations that
+    // complete after the event.
     let times = |phase: &Phase| (phase.kind, phase.start_ns, phase.duration_ns);
     let of_bundle: Vec<_> = bundle.run.phases.iter().map(times).collect();
     assert_eq!(log.ended.iter().map(times).collect::<Vec<_>>(), of_bundle);
@@ -91,7 +92,7 @@ fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
     }
     assert!(log.counts.values().any(|count| *count > 0));
 
-    // The plan measures for an hour on the null target, and is stopped once the measurement has
+    // This plan measures for an hour on the null target. The test stops it once the measurement has
     // started.
     let run = Runner::start(&plan("null = true", "1h", ""), options(directory.path())).unwrap();
     let stop = run.stop_flag();
@@ -106,7 +107,7 @@ fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
     let Some(Event::Finished { verdict, .. }) = log.last else { panic!("not finished") };
     assert_ne!(verdict.verdict, VerdictKind::Pass);
 
-    // If there are several runs, each has a verdict, and all of them form an experiment.
+    // If a plan has several runs, each run gets a verdict, and together they form an experiment.
     let twice = plan("model = \"zfs-flash\"", "2s", "[repeat]\nruns = 2\n");
     let mut finished = 0;
     let run = Runner::start(&twice, options(directory.path())).unwrap();
@@ -117,13 +118,13 @@ fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
     assert!(all.join("experiment.json").is_file());
     assert_eq!(finished, 2);
 
-    // A plan that cannot run fails without a panic.
+    // A plan whose model does not exist fails without a panic.
     let missing = plan("model = \"no-such-model\"", "10s", "");
     let log = EventLog::of(Runner::start(&missing, options(directory.path())).unwrap());
     assert!(matches!(log.last, Some(Event::Failed(_))), "{:?}", log.last);
 }
 
-/// The command is stopped while it is observed.
+/// An observed command reports its intervals, and ends when it is stopped.
 #[test]
 fn an_observed_command_tells_its_intervals_and_ends_when_asked() {
     let directory = tempfile::tempdir().unwrap();

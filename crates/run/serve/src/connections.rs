@@ -21,10 +21,11 @@ const ANONYMOUS_PER_ADDRESS_MAX: usize = 32;
 const ANONYMOUS_MAX: usize = 128;
 /// Maximum number of connections with a valid token.
 const KNOWN_MAX: usize = 256;
-/// Time limit for a client without a token to send a request, including the TLS handshake.
+/// If a client has no token, it must finish the TLS handshake and send its request within this
+/// time.
 const ANONYMOUS_IDLE_MAX: Duration = Duration::from_secs(5);
-/// Time limit for a client with a token to send a request. It exceeds the maximum time for
-/// receiving a body.
+/// If a client has a token, it must send its request within this time. It exceeds the maximum time
+/// for receiving a body.
 const KNOWN_IDLE_MAX: Duration = Duration::from_secs(40);
 /// Interval at which the server checks whether a busy connection has become idle.
 const BUSY_INTERVAL: Duration = Duration::from_secs(1);

@@ -237,7 +237,7 @@ fn follow(
     }
 }
 
-/// Parameters for rendering the fragments of a run.
+/// Parameters for rendering the fragments of a run's live page.
 struct Drawing<'a> {
     templates: &'a Environment<'static>,
     /// Directories of the user whose prompts are shown.

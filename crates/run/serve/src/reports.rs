@@ -26,7 +26,7 @@ pub struct RenderedReport {
     pub body: String,
     /// JSON for programs.
     pub json: String,
-    /// Doubts about the evidence, one in each line.
+    /// Reasons why evidence is not confirmed, one in each line.
     pub custody: Vec<String>,
 }
 

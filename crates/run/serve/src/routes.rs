@@ -54,7 +54,8 @@ pub struct Route {
 
 /// Maximum size of a request body. The largest bodies are results to audit.
 const BODY_BYTES_MAX: usize = 16 << 20;
-/// Maximum size of a body that a client without a token sends. Such a body can only be a login.
+/// Maximum size of a request body from a client that has no token. Such a request can only be a
+/// login.
 const ANONYMOUS_BODY_BYTES_MAX: usize = 16 << 10;
 /// Maximum time for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -63,9 +64,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// embedded in a page. Nothing is loaded from other servers, and no page of another server can
 /// embed one of these pages. Style attributes are allowed, because charts use them to show values
 /// under the pointer.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; \
-                      img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
-                      frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr \
+                      'unsafe-inline'; img-src 'self' data:; connect-src 'self'; form-action \
+                      'self'; base-uri 'none'; frame-ancestors 'none'";
 
 const fn page(
     method: Method,

@@ -72,7 +72,7 @@ pub fn fields(spec: &Spec) -> Vec<(String, Fact)> {
     all
 }
 
-/// Sets a field of a model, if it may be changed to this value.
+/// Checks that the page permits this value for a field of a model.
 ///
 /// # Errors
 /// The field or the value is not permitted.

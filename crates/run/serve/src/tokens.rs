@@ -50,7 +50,6 @@ const COUNTED_ADDRESSES_MAX: usize = 4_096;
 /// Identity of the owner of a token: a role, and a name for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Role of the token.
     pub role: Role,
     /// Name in the token file. A line without a name gets the name `token N`, where N is the line
     /// number.
@@ -116,10 +115,7 @@ impl Tokens {
                 message: message.to_owned(),
             };
             let (role, token) = line.split_once(char::is_whitespace).ok_or_else(|| {
-                wrong(
-                    "a line must have a role and a token: `view TOKEN` or `run \
-                    TOKEN`",
-                )
+                wrong("a line must have a role and a token: `view TOKEN` or `run TOKEN`")
             })?;
             let role = match role {
                 "view" => Role::View,
@@ -136,8 +132,7 @@ impl Tokens {
             }
             if token.len() < TOKEN_LENGTH_MIN {
                 return Err(wrong(
-                    "a token must have at least 16 characters; `openssl rand -hex \
-                    16` creates one",
+                    "a token must have at least 16 characters; `openssl rand -hex 16` creates one",
                 ));
             }
             known.push((digest(token.as_bytes()), User { role, name }));
@@ -170,7 +165,8 @@ pub struct Sessions {
 
 #[derive(Debug, Default)]
 struct SessionTable {
-    /// User and time of the last request of each session. The key is the digest of the cookie.
+    /// For each session: the user, and the time of the last request. The key is the digest of the
+    /// cookie.
     sessions: HashMap<[u8; 32], (User, Instant)>,
     /// Times at which wrong tokens were sent in the last minute, for each network.
     failed_attempts: HashMap<IpAddr, Vec<Instant>>,
@@ -220,8 +216,8 @@ impl Sessions {
         table.sessions.remove(&digest(id.as_bytes()));
     }
 
-    /// Counts a wrong token. Returns the number of wrong tokens from this network in the last
-    /// minute, or `None` if there were too many.
+    /// Counts a wrong token. Returns how many wrong tokens this network sent in the last minute, or
+    /// `None` if this number is too high.
     pub fn count_failed_attempt(&self, network: IpAddr) -> Option<usize> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = &mut table.failed_attempts;

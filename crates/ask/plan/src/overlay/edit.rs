@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 use super::Change;
 
 /// Returns the text with one field changed, or `None` if this code cannot edit the text. The caller
-/// checks the result.
+/// must check the result.
 pub(super) fn edit(text: &str, change: &Change) -> Option<String> {
     let root = DeTable::parse(text).ok()?;
     let (last, above) = change.path.split_last()?;
@@ -71,23 +71,24 @@ fn find<'t, 'i>(table: &'t DeTable<'i>, path: &[String], places: &mut Vec<&'t De
     }
 }
 
-/// Returns two text ranges: that of the whole entry `name = value`, and that of the value.
+/// Returns two text ranges: the range of the whole entry `name = value`, and the range of the
+/// value.
 fn entry(table: &DeTable<'_>, name: &str) -> Option<(Range<usize>, Range<usize>)> {
     let (key, value) = table.get_key_value(name)?;
     Some((key.span().start..value.span().end, value.span()))
 }
 
-/// Returns the end of the last value in a table, not counting tables with their own header.
+/// Returns the end of the last value in a table. Subtables that have their own header are ignored.
 fn last_entry(text: &str, table: &DeTable<'_>) -> Option<usize> {
     let own = table.iter().filter(|(key, value)| {
-        // Skip tables that have their own header.
+        // Skips subtables that have their own header.
         let between = text.get(key.span().end..value.span().start);
         between.is_some_and(|between| between.trim() == "=")
     });
     own.map(|(_, value)| value.span().end).max()
 }
 
-/// Returns the position of a table's header. It is used for tables without fields.
+/// Returns the position of the header of a table. The position is used if the table has no fields.
 fn header(text: &str, path: &[String]) -> Option<usize> {
     let header = format!("[{}]", path.join("."));
     let mut lines = text.match_indices(&header).map(|(at, _)| at);

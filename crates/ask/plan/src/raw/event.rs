@@ -11,27 +11,28 @@ section! {
     /// streams that have `start = "event:NAME"`. On a model, it makes a component fail or slows a
     /// component down. Use `[[event]]` for several events. See [events.md](events.md).
     EventRaw {
-        /// Name of the event. The report and the fields `after` and `start` use it.
+        /// Name of the event. The report and the fields `after` and `start` use this name.
         name: Name | "required";
         /// Time of the event, from the start of the measured phase.
         at_time as "at": DurationNs | "required: `at` or `after`";
         /// Name of an earlier event. This event starts when the command of the earlier event has
         /// ended and `delay` has passed.
         after: Name | "required: `at` or `after`";
-        /// Time between the end of the earlier event's command and this event. It requires `after`.
+        /// Time between the end of the earlier event's command and the start of this event. The
+        /// field requires `after`.
         delay: DurationNs | "none";
         /// Command of the event. The list consists of the program and its arguments; no shell is
         /// used. A plan on the command line may contain any command. The web page and the agents
         /// accept only commands that `--allow-event` allows.
         run: List<Name> | "none";
-        /// Agent of the fleet that runs the commands `run` and `undo`. The operator of that agent
-        /// must allow both with `--allow-event`. In the commands, Plimsoll replaces `{host}` with
-        /// the agent's name.
+        /// Agent of the fleet that runs the commands `run` and `undo`. The operator of this agent
+        /// must allow both commands with `--allow-event`. In the commands, Plimsoll replaces
+        /// `{host}` with the agent's name.
         host: Name | "the host of `plimsoll run`";
         /// Agents of the fleet that the event stops permanently. Their loss is part of the test, so
         /// the remaining hosts continue. Totals and windows include only the remaining hosts.
         expect_lost: OneOrMore<Name> | "none";
-        /// Time limit for `run` and for `undo`. A command that exceeds it is killed and counts as
+        /// Time limit for `run` and for `undo`. A command that takes longer is killed and counts as
         /// failed.
         timeout: DurationNs = "1m";
         /// Instruction for the operator, who follows it and then presses Enter.
@@ -40,8 +41,8 @@ section! {
         /// such as `node:3` or `drive:7`. If the name is unknown, the error lists all components of
         /// the model.
         fail: Name | "none";
-        /// On a model: component that is slowed down to `speed` until `undo_at`, such as `drive:7`,
-        /// `drive` (all drives), `node1.hdd` or `node:1`.
+        /// On a model: component that runs only at `speed` from the time of the event until
+        /// `undo_at`. Examples are `drive:7`, `drive` (all drives), `node1.hdd` and `node:1`.
         throttle: Name | "none";
         /// Speed of the throttled component, as a share of the normal speed.
         speed: Share | "required with `throttle`";

@@ -1,4 +1,4 @@
-//! `[fleet]`: the agents that run the plan, and the plan fields that differ between agents.
+//! `[fleet]`: the agents that run the plan, and the fields whose values differ between agents.
 
 use crate::read::list::{OneOrMore, Settings};
 use crate::read::section::section;
@@ -7,22 +7,24 @@ use crate::resolved::{Carries, OnLostHost};
 
 section! {
     /// Agents of a fleet that run the plan. Each agent runs the whole plan or its share of the
-    /// plan. The option `--fleet` selects the server. Without this section, the plan runs on one
-    /// host, or with `--fleet` on all agents of that server.
+    /// plan. The option `--fleet` selects the server of the fleet. If the plan has no such section,
+    /// it runs on one host. With `--fleet`, it then runs on all agents of the selected server.
     FleetRaw {
         /// Number of agents that run the plan. Plimsoll uses idle agents in the order of their
         /// names. The option `--agents` overrides this field.
         agents: Count | "all";
         /// Names of the agents to use.
         names: OneOrMore<Name> | "any";
-        /// An agent is used only if it has all these labels (`plimsoll agent --label rack=1`).
+        /// Labels of the agents to use. Plimsoll uses an agent only if it has all of these labels
+        /// (`plimsoll agent --label rack=1` sets a label).
         labels: OneOrMore<Name> | "any";
         /// With `share`, the hosts divide the target's directories or exports in the order of
         /// `names`. They also divide the databases, mailboxes, clients, the rate and the
         /// requirement.
         carries: Carries | "`whole`: each host runs the whole plan";
-        /// Reaction if the coordinator receives nothing from a host for 10 s. `stop` stops the
-        /// other hosts; `continue` lets them finish their phases. The run is INVALID in both cases.
+        /// Reaction if the coordinator receives no messages from a host for 10 s. With `stop`, the
+        /// coordinator stops the other hosts. With `continue`, the other hosts finish their phases.
+        /// The run is INVALID in both cases.
         on_lost_host: OnLostHost | "`continue`";
         /// Fields whose values differ on some hosts.
         host: OneOrMore<FleetHostRaw> | "nothing";
@@ -30,11 +32,11 @@ section! {
 }
 
 section! {
-    /// Fields whose values differ on one host, or on all hosts that have a label.
+    /// New values of fields on one host, or on all hosts that have a label.
     FleetHostRaw {
-        /// Name of the agent.
+        /// Name of the agent to which the new values apply.
         name: Name | "required: `name` or `label`";
-        /// Label of the agents for which the new values apply.
+        /// Label of the agents to which the new values apply.
         label: Name | "required: `name` or `label`";
         /// New values of plan fields, for example `{ "target.path" = "/mnt/b" }`.
         set: Settings | "required";

@@ -1,4 +1,4 @@
-//! Fields that are latency limits. Their names are `CLASS_latency_STATISTIC`.
+//! Fields that are latency limits. Their names have the form `CLASS_latency_STATISTIC`.
 
 use toml::de::DeTable;
 
@@ -18,8 +18,8 @@ pub(crate) fn latency_fields() -> Vec<(LatencyClass, LatencyStatistic, String)> 
         .collect()
 }
 
-/// Reads the latency limits of a table. The table may also contain the fields in `fields`. The
-/// function rejects every other name.
+/// Reads the latency limits of a table. The table may also contain the fields that `fields` names.
+/// The function rejects every other name.
 pub(crate) fn read_limits<T: ReadValue>(
     table: &DeTable<'_>,
     fields: &[FieldDoc],
@@ -70,10 +70,14 @@ fn latency_hint(name: &str) -> Option<String> {
         LatencyClass::Write => LatencyClass::Read,
         _ => LatencyClass::Write,
     };
-    // A name without a statistic is probably a misspelt field, so the most similar field is the
-    // better hint.
-    statistic
-        .map(|_| format!("did you mean `{meant}`? (also `{}`; see docs/plan.md)", field(other)))
+    // A name that contains no statistic is probably a misspelt field. The hint therefore names the
+    // most similar field.
+    statistic.map(|_| {
+        format!(
+            "did you mean `{meant}`? (docs/plan.md lists all latency limits, also `{}`)",
+            field(other)
+        )
+    })
 }
 
 #[cfg(test)]
@@ -100,7 +104,7 @@ mod tests {
             assert!(hint.contains(&format!("did you mean `{meant}`?")), "{typed}: {hint}");
             assert!(latency_fields().iter().any(|(_, _, name)| name == meant), "{meant}");
         }
-        // For other names, the hint is the most similar name.
+        // For any other name, there is no such hint. The error then suggests the most similar name.
         for other in ["iosp", "latency", "read", "p98", "bandwith"] {
             assert_eq!(latency_hint(other), None, "{other}");
         }

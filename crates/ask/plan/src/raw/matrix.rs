@@ -9,38 +9,40 @@ use crate::resolved::{DirectIo, Layout, SyncKind};
 use crate::units::{DurationNs, OpsPerS, Percent, Share, SizeBytes};
 
 section! {
-    /// Reads, writes and metadata operations that identical clients issue. `sizes`, `reads`,
-    /// `patterns` and `queue_depth` accept lists. With lists, the run is a sweep: it measures each
-    /// combination of the listed values. Use several `[[workload.matrix]]` sections for concurrent
-    /// streams.
+    /// Reads, writes and metadata operations that identical clients issue. The fields `sizes`,
+    /// `reads`, `patterns` and `queue_depth` accept lists. If a field is a list, the run is a
+    /// sweep: it measures each combination of the listed values. Use several `[[workload.matrix]]`
+    /// sections for concurrent streams.
     MatrixRaw {
         /// Name of the stream, without spaces and commas. The stream's latencies are recorded under
         /// this name.
         name: Name | "`matrix` for the first stream, `matrix2` for the second, and so on";
         /// Transfer sizes.
         sizes: Sizes = "4KiB";
-        /// Transfer sizes that the stream mixes, with the percentage of each size. It replaces
-        /// `sizes`.
+        /// Transfer sizes that the stream mixes, with the percentage of each size. This field
+        /// replaces `sizes`.
         size_mix: List<SizeShareRaw> | "none";
-        /// Transfer sizes of the writes, if they differ from the sizes of the reads.
+        /// Transfer sizes of the writes, if these sizes differ from the sizes of the reads.
         write_size_mix: List<SizeShareRaw> | "`size_mix`";
         /// Percentage of reads among reads and writes.
         reads: OneOrMore<Percent> = 100;
         /// Access patterns.
         patterns: OneOrMore<PatternWord> = "random";
-        /// Number of operations that each client keeps in flight (closed loop).
+        /// Number of operations that each client keeps in flight (only in a closed loop).
         queue_depth: OneOrMore<Count> = 4;
-        /// Exponent of the Zipf distribution (`zipf`); 0 is uniform.
+        /// Exponent of the Zipf distribution (pattern `zipf`). If it is 0, the distribution is
+        /// uniform.
         zipf_exponent: NotNegative = 1.1;
-        /// Share of the working set that is hot (`hot-cold`).
+        /// Share of the working set that is hot (pattern `hot-cold`).
         hot_space: Share = 0.2;
-        /// Share of the operations that access the hot part (`hot-cold`).
+        /// Share of the operations that access the hot part of the working set (pattern
+        /// `hot-cold`).
         hot_access: Share = 0.8;
-        /// Distance between the starting offsets of consecutive operations (`strided`).
+        /// Distance between the starting offsets of consecutive operations (pattern `strided`).
         stride: SizeBytes = "1MiB";
-        /// Standard deviation of the offsets, as a share of the working set (`normal`).
+        /// Standard deviation of the offsets, as a share of the working set (pattern `normal`).
         normal_deviation: Share = 0.1;
-        /// Share of the working set that one pass accesses (`skipping`).
+        /// Share of the working set that one pass accesses (pattern `skipping`).
         skip_density: Share = 0.1;
         /// Percentage of metadata operations among all operations.
         metadata: Percent = 0;
@@ -52,48 +54,51 @@ section! {
         files: Count = 1;
         /// Number of subdirectory levels in each share. Only the last level contains files. The
         /// target must be a directory on this host (`path`).
-        tree_levels: Count | "none: all files of a share are in one directory";
-        /// Number of subdirectories in each directory.
+        tree_levels: Count | "no subdirectories: all files of a share are in one directory";
+        /// Number of subdirectories in each directory above the last level.
         tree_fan_out: Count = 8;
         /// Size of each file.
-        file_size: SizeBytes | "1 GiB; on a block device, the whole device";
+        file_size: SizeBytes | "1 GiB for a file, the whole device for a block device";
         /// Offset at which the working set starts in each file.
         offset: SizeBytes = "0B";
-        /// Total size of the working set in all files.
-        working_set: SizeBytes | "all files";
+        /// Total size of the working set, summed over all files.
+        working_set: SizeBytes | "the size of all files";
         /// Each offset is a multiple of this size.
         align: SizeBytes | "the transfer size";
         /// Total number of clients. Client `i` uses the share with the number `i mod shares`.
-        clients: Count | "one per share";
+        clients: Count | "one for each share";
         /// True if a client starts `queue_depth` operations together, and starts the next batch
-        /// only when all of them have completed.
+        /// only after all of these operations have completed.
         batch: bool = false;
-        /// Time that a client waits between two operations (closed loop).
+        /// Time that a client waits between two operations (only in a closed loop).
         think_time: DurationNs = "0s";
-        /// With `closed`, an operation starts when an earlier operation completes. The other values
-        /// are open loops: operations start at equal intervals, at random times, in bursts, or at
-        /// recorded times.
+        /// Process that determines the start times of operations. With `closed`, an operation
+        /// starts when an earlier operation completes. The other values are open loops: operations
+        /// start at equal intervals (`constant`), at random times (`poisson`), in bursts (`bursts`)
+        /// or at recorded times (`recorded`).
         arrival: ArrivalWord = "closed";
-        /// Operations per second. In an open loop this is the rate; in a closed loop it is the rate
-        /// limit.
+        /// Operations per second. In an open loop, operations start at this rate. In a closed loop,
+        /// this is the maximum rate.
         rate: OpsPerS | "required for an open loop";
-        /// Time over which the rate rises from 0 to `rate` (`constant`, `poisson`).
+        /// Time in which the rate rises from 0 to `rate` at the start of the load (arrival
+        /// `constant` or `poisson`).
         ramp: DurationNs = "0s";
-        /// Length of a burst (`bursts`).
+        /// Length of a burst (arrival `bursts`).
         burst_on: DurationNs = "1s";
-        /// Pause between bursts (`bursts`).
+        /// Pause between two bursts (arrival `bursts`).
         burst_off: DurationNs = "1s";
-        /// File with one start time per line, in nanoseconds since the start of the load
-        /// (`recorded`).
+        /// File that lists the start times of the operations, one on each line, in nanoseconds
+        /// since the start of the load (arrival `recorded`).
         arrival_file: Name | "required for `recorded`";
-        /// Whether the stream uses direct I/O if possible (`auto`), always (`required`) or never
-        /// (`off`).
+        /// Use of direct I/O. With `auto`, direct I/O is used if the target supports it; with
+        /// `required`, always; with `off`, never.
         direct: DirectIo | "`engine.direct`";
         /// Method that makes writes durable.
         sync: SyncKind = "none";
-        /// Number of writes after which a client syncs (`fsync`, `fdatasync`).
+        /// A client syncs each time after this number of writes (only with `fsync` and
+        /// `fdatasync`).
         sync_every: Count = 1;
-        /// Compression ratio of the content, N to 1 (1: incompressible).
+        /// Ratio by which the content can be compressed: 4 means 4:1, and 1 means incompressible.
         compressibility: Ratio = 1.0;
         /// Share of the 4 KiB blocks that are duplicates.
         duplicates: Share = 0.0;
@@ -104,8 +109,9 @@ section! {
         verify_reads: bool = false;
         /// Content of the files before the first operation.
         layout: Layout = "written";
-        /// With `event:NAME`, the stream starts at that event.
-        start: Name | "at the start of the load";
+        /// Time at which the stream starts. With `event:NAME`, the stream starts at the event that
+        /// has this name.
+        start: Name | "the start of the load";
         /// Limits that apply only to this stream, for example `{ read_latency_p99 = "5ms", iops =
         /// 3000 }`.
         requirement: WindowRaw | "none";

@@ -9,30 +9,30 @@ use crate::read::section::section;
 use crate::read::value::{Integer, Name};
 
 section! {
-    /// Fields that are outside all sections: the name, purpose and version of the plan. Each plan
-    /// must contain the sections `[target]` and `[workload]`.
+    /// Fields that are outside all sections, such as the name, purpose and version of the plan.
+    /// Each plan must contain the sections `[target]` and `[workload]`.
     Root {
-        /// Version of the plan format. This build supports version 1.
+        /// Version of the plan format. The only supported version is 1.
         version: Integer<1> = 1;
         /// Name of the plan. The report and the catalogue show it.
         name: Name | "the name of the file";
         /// Purpose of the plan, in one or two sentences.
         description: String = "";
-        /// Owner of the plan: a person, a team or an address. The report shows it, but comparisons
-        /// ignore it.
+        /// Owner of the plan: a person, a team or an address. The report shows the owner, but
+        /// comparisons ignore it.
         owner: Name | "none";
         /// Seed of the random number generators. With the same seed, a repeated run makes the same
         /// random choices.
         seed: Integer<0> = 42;
         /// True for a short run that only demonstrates Plimsoll. The first line of the report then
-        /// states this.
+        /// states that the run is only a demonstration.
         demonstration: bool = false;
-        /// Way in which the system's settings were chosen. If all compared plans state `best
+        /// States how the settings of the system were chosen. If all compared plans state `best
         /// practice`, a comparison accepts differences in engine settings, queue depths, client
         /// counts and cache sizes.
         practice: Name | "none";
-        /// Rates and latencies that the application requires. Without this section, the run is
-        /// measured but not judged.
+        /// Rates and latencies that the application requires. If the plan has no such section, the
+        /// run is measured but not judged.
         requirement: RequirementRaw | "no requirement";
         /// System under test. Use named `[[target]]` sections to compare several systems.
         target: OneOrMore<TargetRaw> | "required";
@@ -40,18 +40,20 @@ section! {
         workload: WorkloadRaw | "required";
         /// An event during the measurement. Use `[[event]]` for several events.
         event: OneOrMore<EventRaw> | "none";
-        /// Test that interrupts the target after the load, and then checks each acknowledged write.
+        /// Test that interrupts the target after the load, and then checks that each acknowledged
+        /// write is still there.
         durability: DurabilityRaw | "none";
         /// Settings of the phases: conditioning, warm-up, measurement and verification.
         phases: PhasesRaw = "{}";
-        /// Minimum length and time resolution of the measurement.
+        /// Minimum length of the measurement, and its time resolution.
         evidence: EvidenceRaw = "{}";
-        /// Properties of the storage system that Plimsoll cannot detect, and the system's metrics
-        /// endpoints.
+        /// Properties of the storage system that Plimsoll cannot detect, and the metrics endpoints
+        /// of the system.
         observe: ObserveRaw = "{}";
-        /// Number of runs, and whether they reuse data.
+        /// Number of runs. Also states whether the runs reuse data.
         repeat: RepeatRaw = "{}";
-        /// Condition whose effect a comparison determines.
+        /// Condition that differs intentionally between the sides of a comparison. The comparison
+        /// determines its effect.
         compare: CompareRaw = "{}";
         /// I/O engine.
         engine: EngineRaw = "{}";

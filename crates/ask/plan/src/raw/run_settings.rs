@@ -12,18 +12,20 @@ section! {
     PhasesRaw {
         /// State of the caches at the start of the measurement.
         cache: CacheState = "cold";
-        /// Writes before the measurement that bring flash to a steady state.
+        /// Preconditioning: writes that bring flash to a steady state before the measurement.
         condition: Condition = "none", "SNIA SSS PTS 2.0.2";
         /// Maximum duration of the writes that `condition` requires.
         condition_max: DurationNs = "6h";
-        /// Length of the warm-up. For a mail store, this is a maximum: its warm-up ends when the
-        /// cache is full and the log has grown by one checkpoint depth. If the maximum is reached
-        /// first, the report states this.
-        warm_up: DurationNs | "10 min for a mail store, 10 s for a matrix, none for a trace";
+        /// Length of the warm-up. For a mail store, this is the maximum length: its warm-up ends
+        /// when the cache is full and the log has grown by one checkpoint depth. If the maximum is
+        /// reached before, the report states this.
+        warm_up: DurationNs | "10 min for a mail store, 10 s for a matrix, no warm-up for a trace";
         /// Length of the measured phase.
-        measure: WordOr<UntilSteady, DurationNs> | "2 h for a mail store, 10 min for a matrix, \
-            the runtime of a fio job (until-steady if the job sets steadystate), the whole trace", "Jetstress: 2 h";
-        /// Maximum length of the measured phase if it is `until-steady`.
+        measure: WordOr<UntilSteady, DurationNs> | "2 h for a mail store; 10 min for a matrix; for \
+                                                    a fio job, its runtime, or until-steady if the \
+                                                    job sets steadystate; for a trace, the length \
+                                                    of the trace", "Jetstress: 2 h";
+        /// Maximum length of the measured phase if `measure` is `until-steady`.
         measure_max: DurationNs | "25 rounds", "SNIA SSS PTS 2.0.2";
         /// Length of a round. The steady-state rule compares the rates of successive rounds.
         round: DurationNs | "1m; for a fio job with steadystate, a fifth of its steadystate_duration", "SNIA SSS PTS 2.0.2: one minute";
@@ -33,16 +35,16 @@ section! {
 }
 
 section! {
-    /// Minimum length and time resolution of the measurement.
+    /// Minimum length of the measurement, and its time resolution.
     EvidenceRaw {
-        /// Minimum length of the measured phase. If it is shorter, the run is INCONCLUSIVE. For a
-        /// trace there is no minimum, but the replay must be complete. A run of less than 30 s or
-        /// with fewer than 1,000 operations cannot PASS.
+        /// Minimum length of the measured phase. If the measured phase is shorter, the run is
+        /// INCONCLUSIVE. The replay of a trace has no minimum length, but it must be complete. A
+        /// run of less than 30 s or with fewer than 1,000 operations cannot PASS.
         min_measure: DurationNs = "10m";
-        /// Audit rules that do not prevent a PASS if their result is unknown. `plimsoll audit
-        /// --rules` lists all rules. The verdict lists the accepted rules. A failed rule still
-        /// prevents a PASS, and so does an unknown rule that checks whether the load was carried
-        /// out.
+        /// Audit rules whose unknown result does not prevent a PASS. `plimsoll audit --rules` lists
+        /// all rules. The verdict lists the accepted rules. A rule that failed still prevents a
+        /// PASS. An unknown result also prevents a PASS if the rule checks whether the load was
+        /// carried out.
         accept_unknown: List<Name> | "none";
         /// Length of an interval of the time series, at least 10 ms.
         interval: DurationNs = "1s";
@@ -50,10 +52,11 @@ section! {
 }
 
 section! {
-    /// Properties of the storage system that Plimsoll cannot detect, and the system's metrics
-    /// endpoints.
+    /// Properties of the storage system that Plimsoll cannot detect, and the metrics endpoints of
+    /// the system.
     ObserveRaw {
-        /// Ratio by which the system's compression and deduplication reduce this data, N to 1.
+        /// Factor by which compression and deduplication in the system reduce the data of this
+        /// load: 4 means 4:1.
         data_reduction: Ratio | "none";
         /// Total size of the system's caches.
         array_cache: SizeBytes | "none";
@@ -77,7 +80,7 @@ section! {
         url: Name | "required";
         /// Interval at which Plimsoll polls the endpoint.
         interval: DurationNs = "1s";
-        /// Table with Plimsoll's name of each metric and the endpoint's name (`name` or
+        /// Table that maps Plimsoll's name of each metric to the endpoint's name (`name` or
         /// `name{label="value"}`). Plimsoll's names are `data_reduction`, `read_source.*` (cache,
         /// ssd, hdd, zero, remote or other), and `write_destination.*` (cache, oplog, ssd, hdd,
         /// remote or other).
@@ -86,9 +89,9 @@ section! {
 }
 
 section! {
-    /// Number of runs, and whether they reuse data.
+    /// Number of runs. Also states whether the runs reuse data.
     RepeatRaw {
-        /// Number of runs per target.
+        /// Number of runs for each target.
         runs: Count = 1;
         /// True if each run creates new data. False if all runs use the same data.
         fresh: bool = true;
@@ -96,11 +99,12 @@ section! {
 }
 
 section! {
-    /// Condition whose effect a comparison determines.
+    /// Condition that differs intentionally between the sides of a comparison. The comparison
+    /// determines its effect.
     CompareRaw {
-        /// Condition whose effect the comparison determines, such as `mount-options` or `kernel`.
-        /// `plimsoll compare --factor` has the same meaning. If any other condition differs and was
-        /// not accepted, the comparison names no winner.
+        /// Condition that differs intentionally between the sides, such as `mount-options` or
+        /// `kernel`. `plimsoll compare --factor` has the same meaning. If any other condition
+        /// differs and was not accepted, the comparison names no winner.
         factor: OneOrMore<Name> | "the targets";
     }
 }
@@ -110,19 +114,19 @@ section! {
     EngineRaw {
         /// I/O interface of the kernel. `auto` uses io_uring if the kernel permits it.
         io: IoChoice = "auto";
-        /// Whether Plimsoll uses direct I/O: if the target supports it (`auto`), always
-        /// (`required`), or never (`off`).
+        /// Use of direct I/O. With `auto`, direct I/O is used if the target supports it; with
+        /// `required`, always; with `off`, never.
         direct: DirectIo = "auto";
-        /// Number of threads that issue I/O. With 0, Plimsoll starts one thread per core, but not
-        /// more threads than the workload has parts.
+        /// Number of threads that issue I/O. If the number is 0, Plimsoll starts one thread for
+        /// each core, but not more threads than the workload has parts.
         workers: Integer<0> = 0;
         /// True if io_uring polls for completions. The device must support polling.
         io_poll: bool = false;
-        /// True if a kernel thread submits the operations (io_uring).
+        /// True if a kernel thread submits the operations (only with io_uring).
         sq_poll: bool = false;
-        /// True if a waiting thread polls for completions for up to 200 µs before it sleeps,
-        /// because a wake-up may take longer than an operation. Threads poll only if the host has
-        /// more CPUs than threads, and only while polling makes operations faster.
+        /// True if a waiting thread polls for completions for up to 200 µs before it sleeps.
+        /// Polling avoids wake-ups, which may take longer than an operation. Threads poll only if
+        /// the host has more CPUs than threads, and only while polling makes operations faster.
         spin: bool = true;
     }
 }

@@ -19,9 +19,9 @@ section! {
         sha256: Name | "required";
         /// Number of reads and writes in the trace.
         operations: Count | "required";
-        /// Time from the first operation of the trace to the last.
+        /// Time from the first operation of the trace to the last operation.
         span: DurationNs | "required";
-        /// Percentage of reads among reads and writes.
+        /// Percentage of reads among the reads and writes of the trace.
         reads: Percent | "required";
         /// Transfer sizes in the trace, with the percentage of each size.
         size_mix: List<SizeShareRaw> | "required";
@@ -32,21 +32,23 @@ section! {
         /// describes each method.
         map: TraceMap = "fit";
         /// Size of the target file.
-        file_size: SizeBytes | "required; on a block device, the whole device";
-        /// Alignment of operations. Plimsoll rounds offsets down and sizes up to multiples of this
-        /// size.
+        file_size: SizeBytes | "required, except on a block device, where it is the size of the \
+                                device";
+        /// Alignment of operations. Plimsoll rounds offsets down to multiples of this size, and
+        /// rounds sizes up to multiples of it.
         align: SizeBytes = "512B";
-        /// Maximum number of operations in flight. While this number is reached, further operations
-        /// are delayed.
+        /// Maximum number of operations in flight. When this number is reached, the next operation
+        /// waits.
         queue_depth: Count | "256, or less if the buffers would exceed 256 MiB";
-        /// Maximum delay between the due time of an operation and its start. It applies to the 99th
-        /// percentile and to the last operation. If either delay is larger, the replay has fallen
-        /// behind.
+        /// Maximum delay between the due time of an operation and its start. The limit applies to
+        /// the 99th percentile of all delays and to the delay of the last operation. If one of
+        /// these delays is longer than the limit, the replay has fallen behind.
         lag_max: DurationNs = "100ms";
-        /// Whether the replay uses direct I/O if possible (`auto`), always (`required`) or never
-        /// (`off`).
+        /// Use of direct I/O. With `auto`, direct I/O is used if the target supports it; with
+        /// `required`, always; with `off`, never.
         direct: DirectIo | "`engine.direct`";
-        /// Compression ratio of written content, N to 1 (1: incompressible).
+        /// Ratio by which the written content can be compressed: 4 means 4:1, and 1 means
+        /// incompressible.
         compressibility: Ratio = 1.0;
         /// True if each block contains a stamp, by which Plimsoll detects damaged data.
         stamps: bool = true;

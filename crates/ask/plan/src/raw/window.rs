@@ -13,31 +13,31 @@ use crate::units::{BytesPerS, DurationNs, OpsPerS};
 section! {
     /// A plan with events can set limits for three windows: `[requirement.before]` (until the first
     /// event), `[requirement.during]` (from the first event until the recovery) and
-    /// `[requirement.after]`. All three sections have the following fields, and latency limits with
-    /// the same names as in `[requirement]`.
+    /// `[requirement.after]`. All three sections accept the following fields. They also accept
+    /// latency limits, with the same names as in `[requirement]`.
     WindowFields {
         /// Minimum number of I/Os per second.
         iops: OrShare<OpsPerS> | "none";
-        /// Minimum sum of the read and write rates, in bytes per second.
+        /// Minimum bandwidth of reads and writes together, in bytes per second.
         bandwidth: OrShare<BytesPerS> | "none";
-        /// Maximum time without any completion.
+        /// Maximum time during which no operation completes.
         outage_max: DurationNs | "none";
-        /// Maximum time from the last event or undo until rate and p99 have recovered. Only
-        /// `[requirement.after]` can contain this limit. [events.md](events.md#recovery) defines
-        /// recovery.
+        /// Maximum time until the rate and the p99 latency have recovered. The time starts at the
+        /// last event or at the last undo, whichever is later. Only `[requirement.after]` can
+        /// contain this limit. [events.md](events.md#recovery) defines recovery.
         recovery_max: DurationNs | "none";
         /// Maximum number of failed I/Os. If this field is set, the run continues after a failed
         /// I/O.
-        errors_max: Integer<0> | "none: a failed I/O ends the run";
+        errors_max: Integer<0> | "not set: the first failed I/O ends the run";
     }
 }
 
-/// Limit that is a value with a unit, or a share of the value measured before the event.
+/// A limit. It is a value with a unit, or a share of the value that was measured before the event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OrShare<T> {
     /// The limit itself, with a unit.
     Value(T),
-    /// The limit is this factor times the value measured before the event.
+    /// The limit is this factor times the value that was measured before the event.
     OfBefore(f64),
 }
 

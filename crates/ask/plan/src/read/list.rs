@@ -1,4 +1,4 @@
-//! Lists, and tables with arbitrary names.
+//! Reads lists, and tables whose entries have arbitrary names.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::value::{ReadValue, integer, wrong_kind};
 use super::{Cx, Position};
 use crate::units::{SizeBytes, sizes_from_text};
 
-/// List with at least one entry.
+/// A list with at least one entry.
 #[derive(Clone, Debug)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
 
@@ -20,7 +20,7 @@ impl<T: ReadValue> ReadValue for List<T> {
 
     fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let Some(entries) = value.as_array() else {
-            let help = "put it in square brackets: [ … ]";
+            let help = "put the value in square brackets: [ … ]";
             wrong_kind(value, at, cx, "a list", help);
             return None;
         };
@@ -32,16 +32,17 @@ impl<T: ReadValue> ReadValue for List<T> {
             let at = Position { field: format!("{}[{i}]", at.field), span: entry.span() };
             T::read(entry.get_ref(), &at, cx)
         };
-        // Read all entries first, so that every error is recorded.
+        // Reads all entries first, so that the errors of all entries are recorded.
         let read: Vec<Option<T>> = entries.iter().enumerate().map(read).collect();
         read.into_iter().collect::<Option<Vec<T>>>().map(Self)
     }
 }
 
-/// One value or a list of values, such as `[target]` or `[[target]]`, and `4` or `[1, 4]`.
+/// A single value or a list of values. Examples are `[target]` and `[[target]]`, or `4` and `[1,
+/// 4]`.
 #[derive(Clone, Debug)]
 pub(crate) struct OneOrMore<T> {
-    /// The values with their positions. There is at least one value.
+    /// The values and their positions. There is at least one value.
     pub(crate) items: Vec<(T, Position)>,
 }
 
@@ -65,8 +66,8 @@ impl<T: ReadValue> ReadValue for OneOrMore<T> {
     }
 }
 
-/// One size, a list of sizes, or a range such as `"4KiB..128KiB"`. In a range, each size is twice
-/// the previous size.
+/// A single size, a list of sizes, or a range such as `"4KiB..128KiB"`. In a range, each size is
+/// twice the previous size.
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes(pub(crate) OneOrMore<SizeBytes>);
 
@@ -93,8 +94,8 @@ impl ReadValue for Sizes {
     }
 }
 
-/// Table with arbitrary names and plain values, such as model parameters. The values are kept as
-/// TOML text.
+/// A table with arbitrary names and plain values, such as the parameters of a model. The values are
+/// stored as TOML text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings(pub(crate) BTreeMap<String, String>);
 

@@ -1,4 +1,4 @@
-//! Declares sections, which are tables of fields. Each section is declared once.
+//! Declares the sections of a plan. A section is a table of fields, and it is declared only once.
 
 use std::ops::Range;
 
@@ -7,32 +7,32 @@ use toml::de::{DeTable, DeValue};
 use super::value::{ReadValue, a_kind};
 use super::{Cx, Located, Position};
 
-/// Description of a field in the reference.
+/// Description of a field, for the reference of plan fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldDoc {
     /// Name of the field in a plan.
     pub(crate) name: &'static str,
-    /// Kind of value, as shown in the reference.
+    /// Kind of the field's value, as shown in the reference.
     pub(crate) kind: fn() -> String,
-    /// Default in the form that a plan would contain. `None` if the field has no default, or if it
-    /// is computed.
+    /// Default in the form in which a plan would state it. `None` if the field has no default, or
+    /// if the default is computed.
     pub(crate) default: Option<&'static str>,
-    /// Rule by which the default is computed.
+    /// Rule by which the default is computed, if it is computed.
     pub(crate) computed: Option<&'static str>,
-    /// Document that states the default or the meaning.
+    /// Document that states the default or the meaning of the field.
     pub(crate) source: Option<&'static str>,
     /// Meaning.
     pub(crate) doc: &'static str,
 }
 
-/// Table whose fields are known.
+/// A table whose field names are known.
 pub(crate) trait Section: Sized {
     /// Fields.
     const FIELDS: &'static [FieldDoc];
     /// Purpose.
     const DOC: &'static str;
-    /// Reads the section and records errors in `cx`. Unreadable fields are treated as absent.
-    /// Returns `None` only if a default cannot be read; that error is recorded too.
+    /// Reads the section and records errors in `cx`. A field that cannot be read is treated as
+    /// absent. Returns `None` only if a default cannot be read; this error is recorded too.
     fn read_table(table: &DeTable<'_>, at: &Position, cx: &mut Cx) -> Option<Self>;
 }
 
@@ -50,7 +50,7 @@ macro_rules! section {
         $(#[doc = $section_doc])+
         #[derive(Clone, Debug)]
         pub(crate) struct $name {
-            /// Position of the section.
+            /// Position of the section in the plan.
             #[allow(dead_code)] // Not every section is pointed at.
             pub(crate) at: $crate::read::Position,
             $($(#[doc = $doc])+ pub(crate) $field: $crate::read::section::field_type!($kind $(, $default)?),)+
@@ -99,7 +99,7 @@ macro_rules! section {
     };
 }
 
-/// A field with a default always has a value; any other field may be absent.
+/// A field that has a default always has a value. Any other field may be absent.
 macro_rules! field_type {
     ($kind:ty) => { Option<$crate::read::Located<$kind>> };
     ($kind:ty, $default:literal) => { $crate::read::Located<$kind> };
@@ -114,7 +114,8 @@ macro_rules! read_field {
     };
 }
 
-/// Returns the name of a field in the plan, which may differ from the name in the struct.
+/// Returns the name that a field has in a plan. It may differ from the name of the field in the
+/// struct.
 macro_rules! field_name {
     ($field:ident) => {
         stringify!($field)
@@ -181,7 +182,8 @@ pub(crate) fn reject_unknown_with(
     }
 }
 
-/// Minimum similarity (Jaro-Winkler) at which a known name is suggested.
+/// A known name is suggested only if its similarity (Jaro-Winkler) to the unknown name is at least
+/// this value.
 const ALIKE: f64 = 0.75;
 
 /// Returns the hint for an unknown name, and the field that the author probably meant. If exactly

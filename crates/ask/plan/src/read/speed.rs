@@ -43,7 +43,7 @@ impl ReadValue for Speed {
         };
         let read = Self::parse(text);
         if read.is_none() {
-            cx.fail(at, format!("\"{}\" is not a pace", printable(text)), help);
+            cx.fail(at, format!("\"{}\" is not a valid pace", printable(text)), help);
         }
         read
     }

@@ -1,4 +1,5 @@
-//! Kinds of field values. Each kind states which TOML it accepts, and the error for other TOML.
+//! Kinds of field values. Each kind states which TOML values it accepts, and which error it reports
+//! for other TOML values.
 
 use toml::de::{DeFloat, DeInteger, DeValue};
 
@@ -6,11 +7,11 @@ use super::{Cx, Position};
 use crate::display_text::printable;
 use crate::units::{BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, UnitError};
 
-/// Value of a field.
+/// The value of a field.
 pub(crate) trait ReadValue: Sized {
-    /// Returns the name of the kind for the reference.
+    /// Returns the name of the kind, for the reference.
     fn kind() -> String;
-    /// Reads the value, or records the error.
+    /// Reads the value. If this fails, records the error.
     fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self>;
 }
 
@@ -47,8 +48,8 @@ fn float(number: &DeFloat<'_>) -> Option<f64> {
 fn number(value: &DeValue<'_>) -> Option<f64> {
     match value {
         DeValue::Integer(i) => {
-            // The conversion to a float is exact for the integers of a plan, because they are only
-            // counts and rates.
+            // The conversion to a float is exact, because the integers in a plan are only counts
+            // and rates.
             integer(i).map(|i| i as f64)
         }
         DeValue::Float(f) => float(f),
@@ -65,14 +66,15 @@ impl ReadValue for String {
         match value {
             DeValue::String(text) => Some(text.clone().into_owned()),
             other => {
-                wrong_kind(other, at, cx, "text", "put it in quotes");
+                wrong_kind(other, at, cx, "text", "put the value in quotes");
                 None
             }
         }
     }
 }
 
-/// Non-empty text without control characters, such as a name, a path or an address.
+/// A text that is not empty and contains no control characters, such as a name, a path or an
+/// address.
 #[derive(Clone, Debug)]
 pub(crate) struct Name(pub(crate) String);
 
@@ -109,11 +111,11 @@ impl ReadValue for bool {
     }
 }
 
-/// Integer of at least `LEAST`.
+/// An integer that is not less than `LEAST`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Integer<const LEAST: u64>(pub(crate) u64);
 
-/// Integer from 1.
+/// An integer that is not less than 1.
 pub(crate) type Count = Integer<1>;
 
 impl<const LEAST: u64> ReadValue for Integer<LEAST> {
@@ -123,7 +125,13 @@ impl<const LEAST: u64> ReadValue for Integer<LEAST> {
 
     fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let DeValue::Integer(i) = value else {
-            wrong_kind(value, at, cx, "a whole number", "write digits, without quotes or unit");
+            wrong_kind(
+                value,
+                at,
+                cx,
+                "a whole number",
+                "write only digits, without quotes and without a unit",
+            );
             return None;
         };
         let most = i128::from(i64::MAX);
@@ -139,7 +147,7 @@ impl<const LEAST: u64> ReadValue for Integer<LEAST> {
     }
 }
 
-/// Number of at least 0.
+/// A number that is not negative.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NotNegative(pub(crate) f64);
 
@@ -157,7 +165,7 @@ impl ReadValue for NotNegative {
     }
 }
 
-/// Ratio of N to 1, with N from 1 to 1000.
+/// A ratio of N to 1. N is between 1 and 1000.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ratio(pub(crate) f64);
 
@@ -179,7 +187,7 @@ impl ReadValue for Ratio {
     }
 }
 
-/// Defines a quantity that a plan states as text with a unit.
+/// Defines a quantity that a plan states as a text with a number and a unit.
 macro_rules! quantity {
     ($type:ty, $kind:literal, $required:literal, $example:literal) => {
         impl ReadValue for $type {
@@ -192,7 +200,7 @@ macro_rules! quantity {
                     DeValue::String(text) => keep(text.parse(), at, cx),
                     DeValue::Integer(i) => {
                         let n = printable(i.as_str());
-                        let help = concat!("write it with a unit and in quotes: ", $example);
+                        let help = concat!("write the value with a unit and in quotes: ", $example);
                         cx.fail(at, format!("{n} has no unit"), help);
                         None
                     }

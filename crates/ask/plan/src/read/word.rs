@@ -1,4 +1,4 @@
-//! Values that are words, and special words that may replace a value.
+//! Values that are words, and special words that a plan may state in place of a value.
 
 use toml::de::DeValue;
 
@@ -7,7 +7,7 @@ use super::{Cx, Position};
 use crate::display_text::printable;
 use crate::resolved as r;
 
-/// Either a special word or a value.
+/// A special word or a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WordOr<W, T> {
     /// The word.
@@ -16,11 +16,11 @@ pub(crate) enum WordOr<W, T> {
     Value(T),
 }
 
-/// Value of a field that accepts a single word: `auto`, `until-steady`.
+/// Value of a field that accepts only one word, such as `auto` or `until-steady`.
 pub(crate) trait OneWord: Sized {
     /// The word.
     const WORD: &'static str;
-    /// Value that the word represents.
+    /// The value that the word stands for.
     const VALUE: Self;
 }
 
@@ -93,10 +93,10 @@ pub(crate) fn word_index(
         let near = words.iter().map(|w| (strsim::jaro_winkler(&text.to_lowercase(), w), w));
         let near = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.7);
         let help = match near {
-            Some((_, word)) => format!("did you mean \"{word}\"? ({listed})"),
+            Some((_, word)) => format!("did you mean \"{word}\"? Use {listed}"),
             None => format!("use {listed}"),
         };
-        cx.fail(at, format!("\"{}\" is not a known word", printable(text)), help);
+        cx.fail(at, format!("\"{}\" is not an allowed word", printable(text)), help);
     }
     found
 }
@@ -119,7 +119,7 @@ word_value!(
     r::TraceMap
 );
 
-/// Word for a pattern. The parameters of the pattern are separate fields.
+/// Word for an access pattern. The parameters of the pattern are separate fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PatternWord(pub(crate) &'static str);
 

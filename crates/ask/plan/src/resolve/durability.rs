@@ -9,7 +9,8 @@ use crate::resolved::{DurabilityPhase, SyncMethod, Target, TargetKind};
 
 /// Maximum number of threads that write.
 const THREADS_MAX: u64 = 256;
-/// Size of a block of the test, and the minimum number of blocks for each thread.
+/// Size of a block that the test writes. The next constant is the minimum number of blocks for each
+/// thread.
 const BLOCK_BYTES: u64 = 4096;
 const BLOCKS_OF_THREAD_MIN: u64 = 8;
 /// Maximum total size of the test's blocks.
@@ -32,23 +33,23 @@ pub(super) fn resolve(root: &Root, targets: &[Target], cx: &mut Cx) -> Option<Du
         Some(TargetKind::Model { .. } | TargetKind::Null) => {
             cx.fail(
                 &given.at,
-                "needs a target that stores data",
-                "remove it, or use a target that stores data",
+                "requires a target that stores data",
+                "remove this section, or use a target that stores data",
             );
         }
         Some(TargetKind::S3 { .. }) if sync != SyncMethod::Dsync || direct => {
             let help =
                 "remove `sync` and `direct`: an object is durable when its PUT is acknowledged";
-            cx.fail(sync_at(), "has no effect on S3, which has no flush", help);
+            cx.fail(sync_at(), "has no effect on S3, which has no flush operation", help);
         }
         Some(TargetKind::Nfs { .. }) if direct => {
             let help = "set sync = \"fsync\" (COMMIT) or \"dsync\" (stable writes)";
-            cx.fail(sync_at(), "needs direct I/O, which NFS exports do not support", help);
+            cx.fail(sync_at(), "requires direct I/O, which NFS exports do not support", help);
         }
         _ => {}
     }
     if targets.len() > 1 || root.repeat.value.runs.value.0 > 1 {
-        let help = "use a plan with one run, or `plimsoll durability` for each target";
+        let help = "use a plan with a single run, or run `plimsoll durability` for each target";
         cx.fail(&given.at, "is only possible in a plan with a single run", help);
     }
     if let Some(fleet) = &root.fleet {
@@ -56,7 +57,7 @@ pub(super) fn resolve(root: &Root, targets: &[Target], cx: &mut Cx) -> Option<Du
         cx.fail(&fleet.at, "cannot run [durability] on several hosts", help);
     }
     if let Some(restore) = raw.restore.as_ref().filter(|_| raw.cut.is_none()) {
-        cx.fail(&restore.at, "has an effect only with `cut`", "set `cut`, or remove it");
+        cx.fail(&restore.at, "has an effect only with `cut`", "set `cut`, or remove this field");
     }
     let threads = small(raw.threads.value.0, THREADS_MAX, &raw.threads.at, cx);
     let size_bytes = raw.size.value.0 / BLOCK_BYTES * BLOCK_BYTES;

@@ -102,14 +102,14 @@ fn one(
         cx.fail(at, "has no action", help);
     }
     if let (false, Some(prompt)) = (event.run.is_empty(), &raw.prompt) {
-        cx.fail(&prompt.at, "cannot be used with `run`", "make two events");
+        cx.fail(&prompt.at, "cannot be used with `run`", "use two separate events");
     }
     if let (true, Some(fail)) = (raw.throttle.is_some(), &raw.fail) {
-        cx.fail(&fail.at, "cannot be used with `throttle`", "make two events");
+        cx.fail(&fail.at, "cannot be used with `throttle`", "use two separate events");
     }
     let has_undo = !event.undo.is_empty() || starts || disturbs;
     if let Some(undo_at) = raw.undo_at.as_ref().filter(|_| !has_undo) {
-        cx.fail(&undo_at.at, "has nothing to undo", "set `undo`, or remove it");
+        cx.fail(&undo_at.at, "has nothing to undo", "set `undo`, or remove this field");
     }
     check_host(raw, &event, cx);
     Some(event)
@@ -127,7 +127,7 @@ fn throttle(raw: &EventRaw, cx: &mut Cx) -> Option<Throttle> {
             Some(Throttle { component: throttle.value.0.trim().to_owned(), speed: share })
         }
         (Some(throttle), None) => {
-            cx.fail(&throttle.at, "needs a `speed`", help);
+            cx.fail(&throttle.at, "requires a `speed`", help);
             None
         }
         (None, Some(speed)) => {
@@ -142,8 +142,8 @@ fn throttle(raw: &EventRaw, cx: &mut Cx) -> Option<Throttle> {
     }
 }
 
-/// Rejects events that do not fit the target. A model has no commands and prompts; real storage has
-/// no `fail` and `throttle`.
+/// Rejects events that do not fit the target. Events on a model cannot run commands or prompt the
+/// operator. Events on real storage cannot use `fail` or `throttle`.
 fn check_actions(raw: &[(EventRaw, Position)], targets: &[Target], cx: &mut Cx) {
     let is_model = |target: &Target| matches!(target.kind, TargetKind::Model { .. });
     let on_model = targets.iter().any(is_model);
@@ -169,14 +169,19 @@ fn check_actions(raw: &[(EventRaw, Position)], targets: &[Target], cx: &mut Cx) 
 
 fn check_host(raw: &EventRaw, event: &Event, cx: &mut Cx) {
     if let Some(host) = raw.host.as_ref().filter(|_| event.run.is_empty()) {
-        cx.fail(&host.at, "has no command to run", "set `run`, or remove it");
+        cx.fail(&host.at, "has no command to run", "set `run`, or remove this field");
     }
     let Some(name) = event.host.as_ref().filter(|name| event.expect_lost.contains(name)) else {
         return;
     };
     if let Some(undo) = &raw.undo {
-        let says = format!("would run on {}, an agent that the event stops", one_line(name));
-        cx.fail(&undo.at, says, "run both commands elsewhere: remove `host`");
+        let says =
+            format!("would run on the agent {}, which the event itself stops", one_line(name));
+        cx.fail(
+            &undo.at,
+            says,
+            "remove `host`, so that both commands run on the host of `plimsoll run`",
+        );
     }
 }
 
@@ -184,18 +189,22 @@ fn check_times(raw: &EventRaw, at: &Position, event: &Event, phases: &Phases, cx
     let measure = DurationNs(phases.measure_ns);
     match (&raw.at_time, &raw.after) {
         (Some(_), Some(after)) => {
-            cx.fail(&after.at, "cannot be used with `at`", "remove one of the two");
+            cx.fail(&after.at, "cannot be used with `at`", "remove one of the two fields");
         }
         (None, None) => cx.missing(at, "has no time", "set a time, for example at = \"10m\""),
         _ => {}
     }
     if let Some(delay) = raw.delay.as_ref().filter(|_| raw.after.is_none()) {
-        cx.fail(&delay.at, "has an effect only with `after`", "add the delay to `at` instead");
+        cx.fail(
+            &delay.at,
+            "has an effect only with `after`",
+            "remove `delay`, and set a later time in `at`",
+        );
     }
     let outside = |given: &Option<Located<DurationNs>>, cx: &mut Cx| {
         if let Some(given) = given.as_ref().filter(|given| given.value >= measure) {
             let says = format!("\"{}\" is outside the measured phase, \"{measure}\"", given.value);
-            cx.fail(&given.at, says, "set an earlier time, or measure longer");
+            cx.fail(&given.at, says, "set an earlier time, or a longer phases.measure");
         }
     };
     outside(&raw.at_time, cx);
@@ -218,7 +227,8 @@ fn check_times(raw: &EventRaw, at: &Position, event: &Event, phases: &Phases, cx
     }
 }
 
-/// Rejects an event that follows an unknown event, and events that follow each other in a circle.
+/// Rejects an event that follows an unknown event. Also rejects events that follow each other in a
+/// circle.
 fn check_order(raw: &[(EventRaw, Position)], events: &[Event], cx: &mut Cx) {
     for (raw, _) in raw {
         let Some(after) = &raw.after else { continue };
@@ -238,7 +248,7 @@ fn check_order(raw: &[(EventRaw, Position)], events: &[Event], cx: &mut Cx) {
         } else if steps > events.len() {
             cx.fail(
                 &after.at,
-                "follows itself through other events",
+                "follows an event that itself waits for this event",
                 "set the time (`at`) of one of these events",
             );
         }
@@ -276,7 +286,7 @@ fn check_streams(root: &Root, workload: &Workload, events: &[Event], cx: &mut Cx
     }
 }
 
-/// Rejects events in kinds of plans that do not support them.
+/// Rejects events if this kind of plan does not support events.
 fn check_support(at: &Position, loaded: &ResolvedWorkload, phases: &Phases, cx: &mut Cx) {
     if phases.until_steady {
         let help = "set a fixed length, for example measure = \"30m\"";

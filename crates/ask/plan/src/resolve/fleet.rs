@@ -30,8 +30,8 @@ pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
     if let (Some(count), Some(given)) = (agents, &raw.names)
         && placement.names.len() != count as usize
     {
-        let says = format!("names {} agents, but `agents` is {count}", placement.names.len());
-        cx.fail(&given.at, says, "remove one of the two");
+        let says = format!("lists {} agents, but `agents` is {count}", placement.names.len());
+        cx.fail(&given.at, says, "remove one of the two fields");
     }
     if let Some(given) = raw.carries.as_ref().filter(|given| given.value == Carries::Share) {
         check_shares(raw, &given.at, &placement, cx);
@@ -41,22 +41,26 @@ pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
     Placement { hosts, ..placement }
 }
 
-/// Checks that `names` assigns the shares. The assignment must not depend on which agents are
-/// connected.
+/// Checks that the plan assigns the shares to agents by `names`. The assignment must not depend on
+/// which agents are connected.
 fn check_shares(raw: &FleetRaw, at: &Position, placement: &Placement, cx: &mut Cx) {
     let mut names = placement.names.clone();
     names.sort();
     names.dedup();
     if names.len() < 2 || names.len() < placement.names.len() {
         let help = "set names = [\"node1\", \"node2\"]: shares are assigned in this order";
-        cx.fail(at, "needs `names` that list the owner of each share exactly once", help);
+        cx.fail(
+            at,
+            "requires a list `names` that contains the agent of each share exactly once",
+            help,
+        );
     }
     if let Some(host) = &raw.host {
         let help = "remove this section, or set carries = \"whole\"";
         cx.fail(
             &host.at,
-            "changes fields on single hosts, but carries = \"share\" requires the \
-         same plan on all hosts",
+            "changes fields on some hosts, but carries = \"share\" requires the same plan on all \
+             hosts",
             help,
         );
     }
@@ -88,7 +92,7 @@ fn changes(raw: &FleetHostRaw, at: &Position, cx: &mut Cx) -> Option<HostChange>
             cx.fail(&set.at, says, "use field names from docs/plan.md");
         } else if field == "version" || field.split('.').next() == Some("fleet") {
             let says = format!("`{field}` belongs to the plan, not to a host");
-            cx.fail(&set.at, says, "remove it here");
+            cx.fail(&set.at, says, "remove this field from `set`");
         }
         fields.insert(field.clone(), value.clone());
     }
@@ -100,10 +104,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use crate::Plan;
 
-    const PLAN: &str = "version = 1\nname = \"p\"\n[target]\npath = \"/mnt/a\"\n[workload.matrix]\nfile_size = \"1GiB\"\n\
-        [fleet]\nlabels = [\"rack=1\"]\nagents = 2\n\
-        [[fleet.host]]\nname = \"b\"\nset = { \"target.path\" = \"/mnt/b\", \"workload.matrix.queue_depth\" = 8 }\n\
-        [[fleet.host]]\nlabel = \"slow\"\nset = { \"workload.matrix.queue_depth\" = 1 }\n";
+    const PLAN: &str = "version = 1\nname = \"p\"\n[target]\npath = \
+                        \"/mnt/a\"\n[workload.matrix]\nfile_size = \"1GiB\"\n[fleet]\nlabels = \
+                        [\"rack=1\"]\nagents = 2\n[[fleet.host]]\nname = \"b\"\nset = { \
+                        \"target.path\" = \"/mnt/b\", \"workload.matrix.queue_depth\" = 8 \
+                        }\n[[fleet.host]]\nlabel = \"slow\"\nset = { \
+                        \"workload.matrix.queue_depth\" = 1 }\n";
 
     fn wrong(from: &str, to: &str) -> String {
         assert!(PLAN.contains(from));
@@ -133,12 +139,13 @@ mod tests {
         assert_eq!(own, crate::ResolvedPlan { seed: own.seed, ..plain.resolve() });
     }
 
-    /// The system's counters include the I/O of all hosts, so a single host would count the I/O of
-    /// the other hosts too.
+    /// The storage system's counters include the I/O of all hosts. If a single host polled the
+    /// counters, it would also count the I/O of the other hosts.
     #[test]
     fn only_the_coordinator_polls_the_storage_system() {
-        let metrics = "[observe]\nmedia = \"hdd\"\n[observe.metrics]\nurl = \"http://h:1/m\"\n\
-            [observe.metrics.names]\n\"read_source.cache\" = \"hits\"\n";
+        let metrics = "[observe]\nmedia = \"hdd\"\n[observe.metrics]\nurl = \
+                       \"http://h:1/m\"\n[observe.metrics.names]\n\"read_source.cache\" = \
+                       \"hits\"\n";
         for text in
             [format!("{PLAN}{metrics}"), PLAN.replace("[fleet]", &format!("{metrics}[fleet]"))]
                 .into_iter()
@@ -155,7 +162,7 @@ mod tests {
     fn errors_of_a_fleet_name_their_field() {
         let says = [
             ("agents = 2", "agents = 0", "fleet.agents"),
-            ("agents = 2", "agents = 2\nnames = [\"a\"]", "names 1 agents"),
+            ("agents = 2", "agents = 2\nnames = [\"a\"]", "lists 1 agents"),
             ("name = \"b\"\n", "", "exactly one of `name` and `label`"),
             (
                 "name = \"b\"\n",

@@ -6,7 +6,7 @@ use crate::resolved::{
 };
 use crate::units::DurationNs;
 
-/// A latency limit as the plan states it.
+/// A latency limit in the form in which the plan states it.
 pub(super) type Ceiling = (LatencyClass, LatencyStatistic, Located<DurationNs>);
 
 pub(super) fn check_classes(
@@ -38,8 +38,13 @@ pub(super) fn check_classes(
             matrix.streams.iter().any(|stream| stream.sync.kind.flushes() || stream.trace.is_some())
         };
         if *class == Sync && workload.matrix().is_some_and(|matrix| !flushes(matrix)) {
-            let help = "set sync = \"fsync\" or \"fdatasync\" in the workload, or remove it";
-            cx.fail(&given.at, "limits the latency of flushes, but no stream flushes", help);
+            let help =
+                "set sync = \"fsync\" or \"fdatasync\" in the workload, or remove this limit";
+            cx.fail(
+                &given.at,
+                "limits the latency of flushes, but no stream flushes its writes",
+                help,
+            );
         }
         let on_s3 = targets.iter().all(|target| matches!(target.kind, TargetKind::S3 { .. }));
         if *class == FirstByte && fits && !on_s3 {

@@ -1,4 +1,5 @@
-//! Mail store: derives database sizes, threads, cache and log from the plan.
+//! Mail store: derives the sizes of the databases, the number of threads, the cache and the log
+//! from the plan.
 
 use super::target::small;
 use crate::raw::{MailboxRaw, Root};
@@ -10,8 +11,8 @@ use crate::resolved::{
 };
 use crate::units::{DurationNs, Percent, SizeBytes};
 
-/// Initial number of threads in Jetstress 2010: 1.5 times the target, at 135 I/Os per second and
-/// thread.
+/// Initial number of threads in Jetstress 2010. It is the number that reaches 1.5 times the target
+/// rate, if each thread does 135 I/Os per second.
 const GUESS_FACTOR: f64 = 1.5;
 const GUESS_IOPS_PER_THREAD: f64 = 135.0;
 /// Heavy profile.
@@ -21,23 +22,24 @@ const LOG_BLOCK_BYTES: u64 = 4 << 10;
 const DATABASES_MAX: u64 = 1024;
 const THREADS_MAX: u64 = 65_536;
 const LOG_FILES_MAX: u64 = 1 << 20;
-/// At least two records must fit into a page.
+/// Smallest and largest record size. At least two records must fit into a page.
 const RECORD_BYTES: std::ops::RangeInclusive<u64> = 64..=16_384;
-/// Page numbers of a database have 31 bits.
+/// Maximum number of pages in a database. Page numbers have 31 bits.
 const PAGES_MAX: u128 = 1 << 31;
 const LOG_FILE_MAX: SizeBytes = SizeBytes::mib(1024);
 const LOG_BUFFER_MAX: SizeBytes = SizeBytes::mib(64);
-/// Maximum total log size of one database.
+/// Maximum total size of the logs of one database.
 const LOG_MAX: u64 = 1 << 46;
 const COPIES_MAX: u64 = 16;
 const WRITES_MAX: u64 = 1024;
 const LOG_WRITES_MAX: u64 = 64;
-/// Share of free frames at which write-back starts by default.
+/// Default for the share of free frames at which write-back starts.
 const CACHE_LOW_SHARE: f64 = 0.01;
-/// Maximum pause of a session: 18 minutes. With a longer pause, there is hardly any load.
+/// Maximum pause of a session: 18 minutes. If sessions paused longer, there would be hardly any
+/// load.
 const THINK_MAX: DurationNs = DurationNs::s(18 * 60);
 const WEIGHT_MAX: f64 = 1000.0;
-/// Resolution of weights: one thousandth.
+/// Smallest weight. The resolution of weights is one thousandth.
 const WEIGHT_MIN: f64 = 0.001;
 
 pub(super) fn resolve(
@@ -149,7 +151,8 @@ fn databases(raw: &MailboxRaw, targets: &[Target], cx: &mut Cx) -> u32 {
     let Some(given) = &raw.databases else { return most };
     let count = small(given.value.0, DATABASES_MAX, &given.at, cx);
     if count < most {
-        let message = format!("{count} is fewer than the directories in the target, {most}");
+        let message =
+            format!("{count} is fewer than the number of directories in the target, {most}");
         cx.fail(&given.at, message, "use at least one database per directory");
     }
     count
@@ -160,7 +163,8 @@ struct Sizes {
     capacity_bytes: u64,
 }
 
-/// Sizes of one database. All databases are equal, because all but the first are copies of it.
+/// Sizes of one database. All databases have the same sizes, because the others are copies of the
+/// first database.
 fn sizes(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Option<Sizes> {
     let mailboxes = raw.mailboxes.as_ref().map(|g| g.value.0);
     let size = required(raw.mailbox_size.as_ref(), raw, "mailbox_size", cx)?;
@@ -168,7 +172,7 @@ fn sizes(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Option<Sizes> {
     let per_database = total / u128::from(databases.max(1));
     let page = u128::from(PAGE_BYTES);
     if per_database < 2 * page {
-        let few = if per_database < page { "one page (32KiB)" } else { "the two pages it needs" };
+        let few = if per_database < page { "one page (32KiB)" } else { "the minimum of two pages" };
         let message = format!(
             "\"{}\" results in a database of {per_database} B, less than {few}",
             size.value
@@ -180,7 +184,8 @@ fn sizes(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Option<Sizes> {
     let capacity = pages + share_of(pages, raw.growth_reserve.value.0);
     if capacity >= PAGES_MAX {
         let message = format!(
-            "\"{}\" results in a database of {capacity} pages with its reserve, more than 31 bits can count",
+            "\"{}\" results in a database of {capacity} pages, including its reserve, but a page \
+             number has only 31 bits",
             size.value
         );
         cx.fail(&size.at, message, "use more databases, fewer mailboxes or a smaller mailbox_size");
@@ -190,15 +195,15 @@ fn sizes(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Option<Sizes> {
     Some(Sizes { initial_bytes: bytes(pages)?, capacity_bytes: bytes(capacity)? })
 }
 
-/// Returns `share` of a number of pages, rounded up. The computation uses millionths, which are
-/// exact for any size.
+/// Returns the share `share` of a number of pages, rounded up. The share is converted to whole
+/// millionths, so that the computation is exact for any size.
 fn share_of(pages: u128, share: f64) -> u128 {
     let millionths = (share * 1e6).round() as u128;
     (pages * millionths).div_ceil(1_000_000)
 }
 
-/// Returns the IOPS per mailbox and the target rate. They come from the requirement, from the
-/// mailboxes, or from both if these agree.
+/// Returns the IOPS of each mailbox and the target rate. They are computed from the requirement or
+/// from the mailboxes. If the plan states both, the two must agree.
 fn iops(raw: &MailboxRaw, root: &Root, mailboxes: u64, margin: f64, cx: &mut Cx) -> (f64, f64) {
     let stated = root.requirement.as_ref().and_then(|r| r.value.fields.iops.as_ref());
     let per_mailbox = raw.iops_per_mailbox.as_ref();
@@ -211,13 +216,13 @@ fn iops(raw: &MailboxRaw, root: &Root, mailboxes: u64, margin: f64, cx: &mut Cx)
             if per.value.0 == 0.0 {
                 cx.fail(&per.at, "is 0", "set the I/Os per second of a mailbox, for example 0.2");
             }
-            // If a stated figure was rounded, it may differ by up to 0.5 %.
+            // The two rates may differ by up to 0.5 %, because a stated rate may be rounded.
             if let Some(iops) = stated.filter(|g| (g.value.0 - target).abs() > 0.005 * target) {
                 let message = format!(
                     "{} is not {target}, which is mailboxes × iops_per_mailbox × (1 + margin)",
                     iops.value.0
                 );
-                cx.fail(&iops.at, message, "set one of the two and remove the other");
+                cx.fail(&iops.at, message, "set only one of these two values");
             }
             (per.value.0, target)
         }
@@ -226,12 +231,14 @@ fn iops(raw: &MailboxRaw, root: &Root, mailboxes: u64, margin: f64, cx: &mut Cx)
 
 fn threads(raw: &MailboxRaw, databases: u32, target_iops: f64, cx: &mut Cx) -> (u32, bool) {
     let guess = (GUESS_FACTOR * target_iops / GUESS_IOPS_PER_THREAD).ceil();
-    // The cast from float to integer saturates, and the maximum number of threads is far lower.
+    // The cast from float to integer saturates. This is harmless, because the maximum number of
+    // threads is far lower than the largest integer.
     let guess = (guess as u64).min(THREADS_MAX).max(u64::from(databases));
     let guess = u32::try_from(guess).unwrap_or(databases);
     match (&raw.threads, &raw.threads_per_database) {
         (Some(_), Some(per)) => {
-            let help = "set either `threads` (for all databases together) or this";
+            let help =
+                "set only one of the two: `threads` is the number for all databases together";
             cx.fail(&per.at, "cannot be used with `threads`", help);
             (guess, false)
         }
@@ -244,7 +251,7 @@ fn threads(raw: &MailboxRaw, databases: u32, target_iops: f64, cx: &mut Cx) -> (
                 if target_iops <= 0.0 {
                     cx.fail(
                         &given.at,
-                        "cannot be searched: the required rate is 0",
+                        "cannot be \"auto\", because the required rate is 0",
                         "set a required rate above 0",
                     );
                 }
@@ -259,23 +266,25 @@ fn threads(raw: &MailboxRaw, databases: u32, target_iops: f64, cx: &mut Cx) -> (
 fn check_page(raw: &MailboxRaw, cx: &mut Cx) {
     if raw.page_size.value.0 != PAGE_BYTES {
         let message = format!("\"{}\" is not the size of the store's pages", raw.page_size.value);
-        cx.fail(&raw.page_size.at, message, "use \"32KiB\", or remove it");
+        cx.fail(&raw.page_size.at, message, "use \"32KiB\", or remove this field");
     }
 }
 
 fn check_pace(raw: &MailboxRaw, target_iops: f64, cx: &mut Cx) {
     if raw.think_time.value > THINK_MAX {
-        let message =
-            format!("\"{}\" is so long that there is hardly any load", raw.think_time.value);
+        let message = format!(
+            "\"{}\" is so long that the sessions would cause hardly any load",
+            raw.think_time.value
+        );
         cx.fail(&raw.think_time.at, message, format!("use at most \"{THINK_MAX}\""));
     }
     if raw.pace.value == Pace::Target {
         if raw.think_time.value.0 > 0 {
-            let help = "remove it, or set pace = \"free\"";
+            let help = "remove this field, or set pace = \"free\"";
             cx.fail(&raw.think_time.at, "is not allowed in an open loop", help);
         }
         if target_iops <= 0.0 {
-            cx.fail(&raw.pace.at, "needs a target rate above 0", "set iops_per_mailbox");
+            cx.fail(&raw.pace.at, "requires a target rate above 0", "set iops_per_mailbox");
         }
     }
 }
@@ -299,7 +308,7 @@ fn mix(raw: &MailboxRaw, cx: &mut Cx) -> OperationMix {
 fn record_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let size = raw.record_size.value;
     if !RECORD_BYTES.contains(&size.0) {
-        let help = format!("use {}B to {}B", RECORD_BYTES.start(), RECORD_BYTES.end());
+        let help = format!("use a size from {}B to {}B", RECORD_BYTES.start(), RECORD_BYTES.end());
         cx.fail(&raw.record_size.at, format!("\"{size}\" does not fit in a page"), help);
     }
     size.0
@@ -313,8 +322,9 @@ fn bias(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Vec<f64> {
         cx.fail(&given.at, message, "use one weight per database");
     }
     if !weights.iter().any(|w| *w >= WEIGHT_MIN) || weights.iter().any(|w| *w > WEIGHT_MAX) {
-        let help =
-            format!("use weights up to {WEIGHT_MAX}, at least one of them {WEIGHT_MIN} or more");
+        let help = format!(
+            "use weights of at most {WEIGHT_MAX}, of which at least one is {WEIGHT_MIN} or more"
+        );
         cx.fail(
             &given.at,
             "has a weight that is too large, or only weights that are too small",
@@ -340,7 +350,8 @@ fn cache(raw: &MailboxRaw, databases: u32, threads: u32, cx: &mut Cx) -> u64 {
 /// Checks the sizes of the log files and the log buffer.
 fn log_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let (file, buffer) = (raw.log_file_size.value, raw.log_buffer.value);
-    // A log write contains a record and headers; the buffer must have space for four log writes.
+    // A log write contains a record and headers. The log buffer must have space for four log
+    // writes.
     let least_buffer = 4 * (raw.record_size.value.0.min(*RECORD_BYTES.end()) + 2 * LOG_BLOCK_BYTES);
     let least_buffer = SizeBytes(least_buffer.next_multiple_of(LOG_BLOCK_BYTES));
     let bounds = [
@@ -360,8 +371,8 @@ fn log_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     file.0
 }
 
-/// Returns the number of log files. The ring must have space for the checkpoint depth, two buffers
-/// and the files of a soft recovery.
+/// Returns the number of log files. The ring of log files must have space for the checkpoint depth,
+/// two log buffers and the files of a soft recovery.
 fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
     let file = raw.log_file_size.value.0.max(1);
     let depth = raw.checkpoint_depth.value.0;
@@ -372,7 +383,7 @@ fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
         cx.fail(&raw.checkpoint_depth.at, message, help);
     }
     let (files, at) = match &raw.log_files {
-        // The ring is twice as large as the depth, so that lazy write-back has space.
+        // The ring is twice as large as the checkpoint depth, so that write-back may be late.
         None => {
             let files = depth.div_ceil(file).saturating_mul(2).max(u64::from(soft));
             (files.saturating_add(4), &raw.checkpoint_depth.at)
@@ -382,10 +393,10 @@ fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
             let least = (depth.saturating_add(buffers) / file).saturating_add(1);
             let least = least.max(u64::from(soft).saturating_add(2));
             if given.value.0 < least {
-                let message = format!("{} is too few for recovery", given.value.0);
+                let message = format!("{} log files are too few for recovery", given.value.0);
                 let help = format!(
-                    "use at least {least}: the checkpoint depth and two buffers, or the logs \
-                     that soft recovery replays"
+                    "use at least {least}: the log files must have space for the checkpoint depth \
+                     and two log buffers, or for the files that soft recovery replays"
                 );
                 cx.fail(&given.at, message, help);
             }
@@ -441,13 +452,14 @@ fn cache_low_share(raw: &MailboxRaw, cx: &mut Cx) -> Option<f64> {
     let share = raw.cache_low_share.as_ref().map_or(CACHE_LOW_SHARE.min(most), |s| s.value.0);
     if let Some(given) = raw.cache_low_share.as_ref().filter(|_| share > most) {
         let message = format!("{share} is greater than `cache_free_share`, {most}");
-        let help = "write-back must start before it stops: use a smaller share";
+        let help = "use at most cache_free_share: write-back starts when less than cache_low_share \
+                    of the cache is free, and stops at cache_free_share";
         cx.fail(&given.at, message, help);
     }
     (share < most).then_some(share)
 }
 
-/// Checks that a transfer is a whole number of pages.
+/// Checks that the size of a transfer is a whole number of pages.
 fn transfer(size: SizeBytes, at: &Position, cx: &mut Cx) -> u64 {
     if size.0 == 0 || !size.0.is_multiple_of(PAGE_BYTES) || size.0 > 16 << 20 {
         let help = "use a multiple of \"32KiB\" up to \"16MiB\"";

@@ -1,4 +1,5 @@
-//! `[workload.matrix]`: streams and the axes of a sweep, also of an imported fio job.
+//! `[workload.matrix]`: the streams and the axes of a sweep. The streams of an imported fio job are
+//! also resolved here.
 
 use super::target::small;
 use crate::display_text::one_line;
@@ -48,9 +49,10 @@ pub(super) fn resolve(
             None if i == 0 => "matrix".to_owned(),
             None => format!("matrix{}", i + 1),
         };
-        // The name is a tag in HdrHistogram's log, which uses commas as separators.
+        // The name is used as a tag in a HdrHistogram log. This log uses commas as separators.
         if name.contains([' ', ',', '\n', '\r']) {
-            let message = format!("has the name \"{}\", with a space or a comma", one_line(&name));
+            let message =
+                format!("has the name \"{}\", which contains a space or a comma", one_line(&name));
             cx.fail(at, message, "use a hyphen instead");
         }
         super::check_file_name(&name, at, cx);
@@ -90,7 +92,11 @@ fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
     let queue_depths = depths.map(|(n, at)| small(n.0, DEPTH_MAX, at, cx)).collect();
     let sizes_bytes = if raw.size_mix.is_some() {
         if raw.sizes.written {
-            cx.fail(&raw.sizes.at, "cannot be used with `size_mix`", "remove one of the two");
+            cx.fail(
+                &raw.sizes.at,
+                "cannot be used with `size_mix`",
+                "remove one of the two fields",
+            );
         }
         Vec::new()
     } else {
@@ -118,8 +124,7 @@ fn reject_repeats(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
         cx.fail(
             at,
             "contains a value twice",
-            "list each value only once; use [repeat] to repeat \
-         runs",
+            "list each value only once; use [repeat] to repeat runs",
         );
     }
 }
@@ -150,14 +155,18 @@ fn pattern(raw: &MatrixRaw, word: PatternWord, at: &Position, cx: &mut Cx) -> Pa
         "normal" => {
             let deviation = raw.normal_deviation.value.0;
             if deviation <= 0.0 {
-                cx.fail(at, "\"normal\" needs a deviation above 0", "set normal_deviation = 0.1");
+                cx.fail(
+                    at,
+                    "\"normal\" requires a deviation above 0",
+                    "set normal_deviation = 0.1",
+                );
             }
             Pattern::Normal { deviation }
         }
         "skipping" => {
             let density = raw.skip_density.value.0;
             if density <= 0.0 {
-                cx.fail(at, "\"skipping\" needs a density above 0", "set skip_density = 0.1");
+                cx.fail(at, "\"skipping\" requires a density above 0", "set skip_density = 0.1");
             }
             Pattern::Skipping { density }
         }
@@ -285,8 +294,7 @@ fn reject_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
         cx.fail(
             at,
             format!("has an effect only with {with}"),
-            "remove this field, or add that \
-         setting",
+            "remove this field, or add that setting",
         );
     }
 }
@@ -354,8 +362,7 @@ fn files(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> Option<FileSet> {
         cx.fail(
             &raw.files.at,
             "has no meaning on a device",
-            "remove this field, because a device \
-         counts as one file",
+            "remove this field, because a device counts as one file",
         );
     }
     let file_size_bytes = match &raw.file_size {
@@ -377,9 +384,9 @@ fn files(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> Option<FileSet> {
     Some(set)
 }
 
-/// Maximum number of directories in the last level of the tree of a share.
+/// Maximum number of directories in the last level of a share's directory tree.
 const LEAVES_MAX: u32 = 65_536;
-/// Maximum number of directory levels.
+/// Maximum number of levels in a directory tree.
 const LEVELS_MAX: u64 = 16;
 
 /// Adds the directory tree of each share, if the plan requests a tree.
@@ -389,7 +396,7 @@ fn with_tree(raw: &MatrixRaw, set: FileSet, targets: &[Target], cx: &mut Cx) -> 
     let tree_fan_out = small(raw.tree_fan_out.value.0, LEAVES_MAX.into(), &raw.tree_fan_out.at, cx);
     let set = FileSet { tree_levels, tree_fan_out, ..set };
     if set.leaves() > LEAVES_MAX {
-        let message = format!("makes more than {LEAVES_MAX} directories in the last level");
+        let message = format!("results in more than {LEAVES_MAX} directories in the last level");
         cx.fail(&levels.at, message, "use fewer levels, or a smaller tree_fan_out");
     }
     let in_directories = |target: &Target| {
@@ -411,8 +418,8 @@ fn shares(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> u32 {
     let shares = small(given.value.0, SHARES_MAX, &given.at, cx);
     if named > 1 && shares != named {
         let message =
-            format!("{shares} is not {named}, the number of paths or exports of the target");
-        cx.fail(&given.at, message, "remove it");
+            format!("{shares} differs from {named}, the number of paths or exports of the target");
+        cx.fail(&given.at, message, "remove this field");
     }
     shares
 }
@@ -422,28 +429,30 @@ fn check_files(raw: &MatrixRaw, set: &FileSet, cx: &mut Cx) {
     let at = raw.file_size.as_ref().map_or_else(|| raw.at.unwritten("file_size"), |g| g.at.clone());
     let files = u128::from(set.files());
     if files * u128::from(size) > i64::MAX as u128 {
-        let message = "makes all files together larger than 2^63 - 1 bytes";
+        let message = "results in files whose total size exceeds 2^63 - 1 bytes";
         cx.fail(&at, message, "use smaller or fewer files");
         return;
     }
     if set.offset_bytes >= size {
-        let message =
-            format!("\"{}\" is not inside a file of \"{}\"", raw.offset.value, SizeBytes(size));
+        let message = format!(
+            "\"{}\" is not inside a file, whose size is \"{}\"",
+            raw.offset.value,
+            SizeBytes(size)
+        );
         cx.fail(&raw.offset.at, message, "use a smaller offset, or larger files");
         return;
     }
     let reachable = SizeBytes(size.saturating_sub(set.offset_bytes).saturating_mul(set.files()));
     if let Some(given) = raw.working_set.as_ref().filter(|g| g.value > reachable) {
         let message = format!(
-            "\"{}\" exceeds the total size of the files after `offset`, \
-         \"{reachable}\"",
+            "\"{}\" exceeds the total size of the files after `offset`, \"{reachable}\"",
             given.value
         );
         cx.fail(&given.at, message, "use a smaller working set, larger files or more files");
     }
 }
 
-/// Returns the event at which the stream starts.
+/// Returns the name of the event at which the stream starts.
 fn start_event(raw: &MatrixRaw, cx: &mut Cx) -> Option<String> {
     let start = raw.start.as_ref()?;
     match start.value.0.trim().strip_prefix("event:").map(str::trim) {
@@ -467,7 +476,7 @@ fn arrival(raw: &MatrixRaw, cx: &mut Cx) -> Option<Arrival> {
         cx.fail(&raw.batch.at, "is not allowed in an open loop", help);
     }
     if let Some(zero) = raw.rate.as_ref().filter(|g| g.value.0 <= 0.0) {
-        cx.fail(&zero.at, "is 0", "set operations per second, for example 500");
+        cx.fail(&zero.at, "is 0", "set a number of operations per second, for example 500");
     }
     let rate = raw.rate.as_ref().map(|g| g.value.0);
     if word == ArrivalWord("closed") {
@@ -482,8 +491,9 @@ fn arrival(raw: &MatrixRaw, cx: &mut Cx) -> Option<Arrival> {
         return Some(Arrival::Recorded { file: file.value.0.clone() });
     }
     let Some(rate_per_s) = rate else {
-        let message = format!("is missing: arrival = \"{}\" is an open loop", word.0);
-        let help = "set operations per second, for example rate = 500";
+        let message =
+            format!("is missing, but an open loop (arrival = \"{}\") requires it", word.0);
+        let help = "set a number of operations per second, for example rate = 500";
         cx.missing(&raw.at.unwritten("rate"), &message, help);
         return None;
     };
@@ -550,12 +560,12 @@ fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx:
         }
     }
     if s.verify_reads && (!s.content.stamps || s.layout != Layout::Written) {
-        let help = "set stamps = true and layout = \"written\", or remove it";
+        let help = "set stamps = true and layout = \"written\", or remove this field";
         cx.fail(&raw.verify_reads.at, "requires stamps, but the blocks contain no stamps", help);
     }
     let has_names = targets.iter().any(|t| !matches!(t.kind, TargetKind::Device { .. }));
     if s.metadata_percent > 0.0 && !has_names {
-        let help = "remove it, or use a path, NFS exports or a bucket as the target";
+        let help = "remove this field, or use a path, NFS exports or a bucket as the target";
         cx.fail(&raw.metadata.at, "requires a target with files", help);
     }
 }

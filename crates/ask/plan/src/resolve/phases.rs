@@ -1,5 +1,5 @@
-//! `[phases]` and `[evidence]`: lengths of the phases, and the minimum length and time resolution
-//! of the measurement.
+//! `[phases]` and `[evidence]`: the lengths of the phases, the minimum length of the measurement,
+//! and its time resolution.
 
 use super::ResolvedWorkload;
 use crate::raw::Root;
@@ -9,9 +9,10 @@ use crate::resolved::{EvidenceNeeds, Layout, Phases, Stream, Workload};
 use crate::units::DurationNs;
 
 const S: u64 = 1_000_000_000;
-/// SNIA SSS PTS 2.0.2 stops after 25 rounds if no steady state was reached.
+/// Maximum number of rounds. SNIA SSS PTS 2.0.2 stops after 25 rounds if no steady state was
+/// reached.
 const ROUNDS_MAX: u64 = 25;
-/// A round in SNIA SSS PTS 2.0.2 lasts one minute.
+/// Length of a round. In SNIA SSS PTS 2.0.2, a round lasts one minute.
 const ROUND_NS: u64 = 60 * S;
 
 pub(super) fn resolve(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut Cx) -> Phases {
@@ -32,7 +33,7 @@ pub(super) fn resolve(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut C
         None => (imported.unwrap_or(default_measure), false),
     };
     if let Some(most) = raw.measure_max.as_ref().filter(|_| !until_steady) {
-        let help = "set measure = \"until-steady\", or remove this";
+        let help = "set measure = \"until-steady\", or remove this field";
         cx.fail(&most.at, "has no effect: the measured phase has a fixed length", help);
     }
     let measure_at =
@@ -80,7 +81,7 @@ fn check_trace(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut Cx) {
     }
     let raw = &root.phases.value;
     if let Some(warm_up) = raw.warm_up.as_ref().filter(|given| given.value.0 > 0) {
-        let help = "remove it, or set cache = \"warm\"";
+        let help = "remove this field, or set cache = \"warm\"";
         cx.fail(
             &warm_up.at,
             "is not allowed with a trace, because a replay must start with the first operation of \
@@ -89,12 +90,12 @@ fn check_trace(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut Cx) {
         );
     }
     if let Some(measure) = raw.measure.as_ref().filter(|g| matches!(g.value, WordOr::Word(_))) {
-        let help = "remove this field, or set the length of the part to replay, for example \
-         \"10m\"";
+        let help =
+            "remove this field, or set the length of the part to replay, for example \"10m\"";
         cx.fail(
             &measure.at,
-            "is not allowed with a trace, because a replay ends with the trace even if the rate \
-             is not steady",
+            "is not allowed with a trace, because a replay ends with the trace even if the rate is \
+             not steady",
             help,
         );
     }
@@ -108,8 +109,8 @@ fn check_trace(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut Cx) {
     }
 }
 
-/// Minimum length of an interval of the time series. With intervals below 10 ms, recording would
-/// affect the measurement.
+/// Minimum length of an interval of the time series. If intervals were shorter than 10 ms,
+/// recording would affect the measurement.
 const INTERVAL_MIN: DurationNs = DurationNs::ms(10);
 const INTERVAL_MAX: DurationNs = DurationNs::s(3600);
 
@@ -121,7 +122,8 @@ pub(super) fn evidence(
 ) -> EvidenceNeeds {
     let raw = &root.evidence.value;
     let (mut min, interval) = (raw.min_measure.value, raw.interval.value);
-    // The length of a trace is fixed, and an as-fast replay ends with the trace.
+    // The recorded length of a trace is fixed. A replay at the speed `as-fast` ends when the trace
+    // ends.
     if let Some(trace) = workload.trace().filter(|_| !raw.min_measure.written) {
         min.0 = if trace.speed.is_some() { min.0.min(phases.measure_ns) } else { 0 };
     }
@@ -141,16 +143,17 @@ pub(super) fn evidence(
              INCONCLUSIVE"
         );
         let help = format!(
-            "measure for at least \"{min}\", or set a smaller minimum: --set \
-             evidence.min_measure={measure} (min_measure in [evidence]). A run shorter than 30 s \
-             cannot PASS"
+            "measure for at least \"{min}\", or set a smaller minimum with --set \
+             evidence.min_measure={measure} (in the plan: min_measure in [evidence]). A run shorter \
+             than 30 s cannot PASS"
         );
         cx.fail(&at, message, help);
     }
     if measure < interval && measure.0 > 0 {
         let tenth = DurationNs(measure.0 / 10).max(INTERVAL_MIN);
-        let help =
-            format!("measure longer, or set a shorter interval: --set evidence.interval={tenth}");
+        let help = format!(
+            "set a longer phases.measure, or a shorter interval: --set evidence.interval={tenth}"
+        );
         cx.fail(
             &raw.interval.at,
             format!("is longer than the measured phase, \"{measure}\""),

@@ -9,7 +9,7 @@ use crate::resolved::{
 };
 use crate::units::{DurationNs, SizeBytes};
 
-/// Jetstress uses its lenient limits for runs longer than this.
+/// Jetstress uses its lenient limits for runs that are longer than this time.
 const STRICT_UP_TO: DurationNs = DurationNs::s(6 * 3600);
 
 pub(super) fn resolve(
@@ -39,7 +39,7 @@ pub(super) fn resolve(
         fields.capacity.as_ref().filter(|g| g.value.0 == 0).map(|g| &g.at),
     ];
     for zero in zeros.into_iter().flatten() {
-        cx.fail(zero, "is 0", "set the required value, or remove it");
+        cx.fail(zero, "is 0", "set the required value, or remove this field");
     }
     check_classes_of_rates(fields, workload, cx);
     if let Some(capacity) = &fields.capacity {
@@ -75,13 +75,13 @@ pub(super) fn resolve(
     }
     // If a section contains only claims, it requests a measurement without limits.
     if fields.claims.is_none() && cx.is_clean("requirement") {
-        let help = "set iops, bandwidth, capacity or a latency limit, or remove the section";
+        let help = "set iops, bandwidth, capacity or a latency limit, or remove [requirement]";
         cx.fail(&fields.at, "requires nothing", help);
     }
     None
 }
 
-/// Rejects a required rate if the workload contains no such operations.
+/// Rejects a required rate of operations if the workload contains no such operations.
 fn check_classes_of_rates(fields: &RequirementFields, workload: &Workload, cx: &mut Cx) {
     let streams = workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
     let has_metadata = streams.iter().any(|stream| stream.metadata_percent > 0.0);
@@ -117,8 +117,8 @@ fn check_capacity(
         Workload::Mailbox(store) => {
             Some(store.database_initial_bytes.saturating_mul(u64::from(store.databases)))
         }
-        // On a device, all streams share one file. If the plan uses the whole device, the size is
-        // unknown here.
+        // On a device, all streams share one file. If the plan uses the whole device, the size of
+        // this file is unknown here.
         Workload::Matrix(matrix) => {
             let on_device = targets.iter().any(|t| matches!(t.kind, TargetKind::Device { .. }));
             let mut sizes = matrix.streams.iter().map(|stream| stream.files.total_bytes());
@@ -133,8 +133,7 @@ fn check_capacity(
         cx.fail(
             &capacity.at,
             message,
-            "increase the size of the files, or require a smaller \
-         capacity",
+            "increase the size of the files, or require a smaller capacity",
         );
     }
 }
@@ -147,8 +146,8 @@ fn limit_set(workload: &Workload, phases: &Phases) -> LimitSet {
     }
 }
 
-/// Returns the default limits of the set together with the plan's own limits. If both contain a
-/// limit, that of the plan applies.
+/// Combines the default limits of the set with the limits in the plan. If both contain a limit, the
+/// limit in the plan applies.
 fn limits(set: LimitSet, written: &[Ceiling]) -> Vec<LatencyLimit> {
     use LatencyClass::{DbRead, LogWrite};
     use LatencyStatistic::{Avg, Max};
@@ -175,8 +174,8 @@ fn limits(set: LimitSet, written: &[Ceiling]) -> Vec<LatencyLimit> {
     limits
 }
 
-/// Checks the interval for maximum latencies. It must be a whole number of intervals of the time
-/// series, and not longer than the measured phase.
+/// Checks the length of the interval for maximum latencies. This length must be a multiple of the
+/// interval length of the time series, and not longer than the measured phase.
 fn check_max_of(root: &Root, phases: &Phases, cx: &mut Cx) {
     let Some(raw) = &root.requirement else { return };
     let given = &raw.value.fields.latency_max_of;
@@ -186,14 +185,11 @@ fn check_max_of(root: &Root, phases: &Phases, cx: &mut Cx) {
         let help = format!("use a multiple of evidence.interval, \"{interval}\"");
         cx.fail(
             &given.at,
-            format!(
-                "\"{of}\" is not a whole number of intervals of the time \
-         series"
-            ),
+            format!("\"{of}\" is not a whole number of intervals of the time series"),
             help,
         );
     } else if of > measure && measure.0 > 0 {
-        let help = "use a shorter interval, or measure longer";
+        let help = "use a shorter interval, or a longer phases.measure";
         cx.fail(
             &given.at,
             format!("\"{of}\" is longer than the measured phase, \"{measure}\""),
@@ -202,7 +198,7 @@ fn check_max_of(root: &Root, phases: &Phases, cx: &mut Cx) {
     }
 }
 
-/// Returns the claims that the plan states, or the default claims.
+/// Returns the claims that the plan states. If it states no claims, returns the default claims.
 pub(super) fn claims(
     root: &Root,
     has_requirement: bool,
@@ -237,7 +233,7 @@ pub(super) fn claims(
         return claims;
     };
     let mut claims = stated.value.0.clone();
-    // If the plan states a requirement, this claim is added to the stated claims.
+    // If the plan states a requirement, the claim `requirement` is added to the stated claims.
     claims.extend(has_requirement.then_some(Claim::Requirement));
     claims.extend(replays.then_some(Claim::TraceReplay));
     if claims.contains(&Claim::Requirement) && !has_requirement {
@@ -245,7 +241,7 @@ pub(super) fn claims(
         cx.fail(&stated.at, "contains `requirement`, but the plan states no requirement", help);
     }
     if claims.contains(&Claim::TraceReplay) && !replays {
-        let help = "remove it, or add [workload.trace]";
+        let help = "remove this claim, or add [workload.trace]";
         cx.fail(&stated.at, "contains `trace-replay`, but the plan replays no trace", help);
     }
     claims.sort_unstable();

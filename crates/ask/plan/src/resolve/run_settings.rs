@@ -28,7 +28,7 @@ pub(super) fn repeat(raw: &RepeatRaw, cx: &mut Cx) -> Repeat {
     Repeat { runs, fresh: raw.fresh.value }
 }
 
-/// Returns the factors of a comparison without duplicates.
+/// Returns the factors of a comparison. Duplicates are removed.
 pub(super) fn factors(raw: &CompareRaw) -> Vec<String> {
     let given = raw.factor.as_ref().map_or(&[][..], |factor| factor.value.items.as_slice());
     let mut factors: Vec<String> = given.iter().map(|(name, _)| name.0.trim().to_owned()).collect();
@@ -39,7 +39,8 @@ pub(super) fn factors(raw: &CompareRaw) -> Vec<String> {
 
 pub(super) fn observe(raw: &ObserveRaw, cx: &mut Cx) -> Option<Observe> {
     let given = raw.metrics.as_ref().map_or(&[][..], |m| m.value.items.as_slice());
-    // The loop checks all endpoints, so that the errors of each endpoint are recorded.
+    // The loop checks all endpoints, even after an error, so that the errors of each endpoint are
+    // recorded.
     let metrics: Vec<_> = given.iter().map(|(m, _)| endpoint(m, cx)).collect();
     Some(Observe {
         data_reduction: raw.data_reduction.as_ref().map(|g| g.value.0),
@@ -75,11 +76,10 @@ fn endpoint(raw: &MetricsRaw, cx: &mut Cx) -> Option<MetricsEndpoint> {
     let mut known = BTreeMap::new();
     for (name, metric) in &names.value.0 {
         if !is_known(name) {
-            let help = "use data_reduction, read_source.* or write_destination.*; see \
-             docs/plan.md";
+            let help = "use data_reduction, read_source.* or write_destination.*; see docs/plan.md";
             cx.fail(&names.at, format!("`{name}` is not a known metric name"), help);
         }
-        // The value may be any TOML value, but the name of a metric must be a string.
+        // The parser accepts any TOML value here, but the name of a metric must be a string.
         match metric.parse::<toml::Value>() {
             Ok(toml::Value::String(text)) if !text.is_empty() => known.insert(name.clone(), text),
             _ => {
@@ -96,7 +96,7 @@ fn endpoint(raw: &MetricsRaw, cx: &mut Cx) -> Option<MetricsEndpoint> {
     })
 }
 
-/// Returns true if this is a Plimsoll name for a metric. These names are read sources, write
+/// Returns true if Plimsoll has a metric of this name. Plimsoll's metrics are read sources, write
 /// destinations and the data reduction. The evidence has no fields for other metrics.
 fn is_known(name: &str) -> bool {
     match name.split_once('.') {

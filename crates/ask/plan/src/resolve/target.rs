@@ -1,4 +1,5 @@
-//! `[target]`: each target has exactly one kind. If there are several targets, each has a name.
+//! `[target]`: each target has exactly one kind. If there are several targets, each target has a
+//! name.
 
 use crate::raw::{Root, TargetRaw};
 use crate::read::list::List;
@@ -69,7 +70,11 @@ fn kind(raw: &TargetRaw, at: &Position, cx: &mut Cx) -> Option<TargetKind> {
     reject_strays(raw, cx);
     if let Some(given) = &raw.outage_max {
         if raw.model.is_some() || raw.null.value {
-            cx.fail(&given.at, "is only valid for real storage", "remove it");
+            cx.fail(
+                &given.at,
+                "is only valid for real storage, not for a model or a null target",
+                "remove this field",
+            );
         } else if given.value.0 < OUTAGE_NS_MIN {
             cx.fail(&given.at, "is too short to detect an outage", "use \"1s\" or more");
         }
@@ -81,7 +86,7 @@ fn kind(raw: &TargetRaw, at: &Position, cx: &mut Cx) -> Option<TargetKind> {
 fn reject_strays(raw: &TargetRaw, cx: &mut Cx) {
     let mut stray = |written: bool, at: &Position, with: &str, fits: bool| {
         if written && !fits {
-            cx.fail(at, format!("is only valid with `{with}`"), "remove it");
+            cx.fail(at, format!("is only valid with `{with}`"), "remove this field");
         }
     };
     let nfs = raw.nfs.is_some();
@@ -169,12 +174,13 @@ pub(super) fn is_http(url: &str) -> bool {
     rest.is_some_and(|host| !host.is_empty() && !host.starts_with('/') && !host.contains(' '))
 }
 
-/// Rejects a URL with a user or password before its host.
+/// Rejects a URL that contains a user name or a password.
 pub(super) fn without_user(url: &str, at: &Position, cx: &mut Cx) {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     if host.split(['/', '?', '#']).next().is_some_and(|host| host.contains('@')) {
-        // A plan becomes part of the evidence, which other people read.
-        let help = "remove it; Plimsoll does not send it, but the bundle would contain it";
+        // A plan becomes part of the evidence, and other people read the evidence.
+        let help = "remove the user and password; Plimsoll does not send them, but the bundle would \
+                    contain them";
         cx.fail(at, "contains a user or password", help);
     }
 }
@@ -188,24 +194,25 @@ fn export(url: &str, at: &Position, cx: &mut Cx) -> String {
     url.to_owned()
 }
 
-/// Returns the names, and records an error for each duplicate.
+/// Returns the names. Records an error for each name that occurs twice.
 fn distinct(list: &Located<List<Name>>, cx: &mut Cx) -> Vec<String> {
     let names: Vec<String> = list.value.0.iter().map(|n| n.0.clone()).collect();
     for (i, name) in names.iter().enumerate() {
         if names[..i].contains(name) {
             let help = "list each directory once; databases are assigned to the directories in \
-             rotation";
+                        rotation";
             cx.fail(&list.at, format!("lists {name} twice"), help);
         }
     }
     names
 }
 
-/// Returns the number. If it exceeds `most`, the function records an error.
+/// Returns the number. If the number is greater than `most`, records an error.
 pub(super) fn small(value: u64, most: u64, at: &Position, cx: &mut Cx) -> u32 {
     if value > most {
         cx.fail(at, format!("{value} exceeds the maximum"), format!("use at most {most}"));
     }
-    // Limit the number, because it may be used as the size of a list before the plan is rejected.
+    // Returns at most this limit, because the number may be used as the size of a list before the
+    // plan is rejected.
     u32::try_from(value.min(most)).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! `[workload.trace]`: one stream with the operations of a trace.
+//! `[workload.trace]`: a single stream that contains the operations of a trace.
 
 use super::target::small;
 use super::{ResolvedWorkload, matrix};
@@ -10,19 +10,19 @@ use crate::resolved::{
 };
 use crate::units::DurationNs;
 
-/// Name of the stream.
+/// Name of the stream that replays the trace.
 const NAME: &str = "trace";
 /// Smallest alignment that any Linux device requires for direct I/O.
 const SECTOR_BYTES: u64 = 512;
 /// Maximum alignment. No device requires a larger alignment.
 const ALIGN_BYTES_MAX: u64 = 1 << 20;
-/// Maximum total size of the buffers with the default number of operations in flight.
+/// Maximum total size of the buffers, if the number of operations in flight has its default value.
 const BUFFERS_BYTES: u64 = 256 << 20;
-/// Range of the default number of operations in flight.
+/// Smallest and largest default for the number of operations in flight.
 const DEPTHS: (u64, u64) = (16, 256);
 /// Maximum number of operations in flight.
 const DEPTH_MAX: u64 = 4096;
-/// Minimum time limit of an as-fast replay.
+/// Minimum time limit of a replay at the speed `as-fast`.
 const AS_FAST_MIN: DurationNs = DurationNs::s(60);
 
 /// Returns the stream that replays the trace.
@@ -53,7 +53,8 @@ pub(super) fn resolve(
         Some(_) => Arrival::Recorded { file: source.file.clone() },
         None => Arrival::Closed { rate_cap_per_s: None },
     };
-    // The last operation is due at the end of the span, so the phase must be longer than the span.
+    // The last operation is due at the end of the trace's time span, so the phase must be longer
+    // than this span.
     let measure_ns = match source.speed {
         Some(speed) => ((source.span_ns as f64 / speed).ceil() as u64).saturating_add(1),
         None => source.span_ns.max(AS_FAST_MIN.0),
@@ -100,7 +101,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Returns the trace, and the percentage of reads in it.
+/// Returns the trace, and the percentage of reads among its operations.
 fn source(raw: &TraceRaw, cx: &mut Cx) -> Option<(TraceSource, f64)> {
     fn of<'r, T>(
         given: Option<&'r Located<T>>,

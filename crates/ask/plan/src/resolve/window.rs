@@ -1,4 +1,4 @@
-//! Limits of windows and of streams.
+//! Resolves the limits of windows and of streams.
 
 use super::latency::check_classes;
 use crate::raw::{OrShare, Root, WindowRaw};
@@ -30,8 +30,7 @@ pub(super) fn windows(
             let help = "add an [[event]], or put the limits into [requirement]";
             cx.fail(
                 &given.at,
-                "sets limits for a time before, during or after events, but the \
-             plan has no events",
+                "sets limits for a time before, during or after events, but the plan has no events",
                 help,
             );
         }
@@ -44,7 +43,7 @@ pub(super) fn windows(
         }
         let errors = given.value.fields.errors_max.as_ref();
         if let Some(errors) = errors.filter(|_| workload.mailbox().is_some()) {
-            let help = "remove it: a run of a mail store ends at the first failed I/O";
+            let help = "remove this field: a run of a mail store ends at the first failed I/O";
             cx.fail(&errors.at, "is not supported for a mail store", help);
         }
         windows.push(WindowLimits { window, limits: limits(given, workload, targets, cx) });
@@ -76,8 +75,8 @@ pub(super) fn streams(
         {
             cx.fail(
                 at,
-                "is a limit of a window, not of a stream",
-                "move it to [requirement.after]",
+                "is a limit for a window of time, so a stream cannot have it",
+                "move this field to [requirement.after]",
             );
         }
         let limits = limits(given, workload, targets, cx);
@@ -86,23 +85,23 @@ pub(super) fn streams(
     streams
 }
 
-/// Rejects the limits of a stream if the plan has no requirement. The runs of such a plan are not
-/// judged.
+/// Rejects the limits of a stream if the plan has no requirement, because the runs of such a plan
+/// are not judged.
 pub(super) fn reject_stray_limits(root: &Root, cx: &mut Cx) {
     let raw = root.workload.as_ref().and_then(|workload| workload.value.matrix.as_ref());
     for (stream, _) in raw.map_or(&[][..], |given| given.value.items.as_slice()) {
         if let Some(given) = &stream.requirement {
             cx.fail(
                 &given.at,
-                "needs a [requirement] section in the plan",
+                "requires a [requirement] section in the plan",
                 "add the section [requirement]",
             );
         }
     }
 }
 
-/// Rejects limits that are a share of the value before the events. They have no meaning in the
-/// window before the events and in a stream.
+/// Rejects limits that are a share of the value before the events. Such limits have no meaning in
+/// the window before the events, and no meaning for a stream.
 fn reject_shares(raw: &WindowRaw, cx: &mut Cx) {
     let fields = &raw.fields;
     let relative = |given: &OrShare<DurationNs>| matches!(given, OrShare::OfBefore(_));
@@ -116,7 +115,11 @@ fn reject_shares(raw: &WindowRaw, cx: &mut Cx) {
             .map(|g| &g.at),
     ];
     for at in rates.into_iter().flatten().chain(latencies.map(|(_, _, given)| &given.at)) {
-        cx.fail(at, "cannot be a share of the value before the events", "set a value with a unit");
+        cx.fail(
+            at,
+            "cannot be a share of the value before the events",
+            "set a value with a unit instead of a share",
+        );
     }
 }
 

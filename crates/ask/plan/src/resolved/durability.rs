@@ -1,12 +1,12 @@
-//! Durability test that follows the load of a run.
+//! The durability test that follows the load of a run.
 
 use serde::{Deserialize, Serialize};
 
 use super::words::{CutKind, SyncMethod};
 
 /// Durability test that follows the load of a run. It writes, interrupts the target (a cut), and
-/// then checks each acknowledged write. `Default` returns the defaults of the plan and the command
-/// line.
+/// then checks each acknowledged write. `Default` returns the defaults that plans and the command
+/// line use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurabilityPhase {
     /// Program and arguments of the command that interrupts the target. If the list is empty, the
@@ -17,11 +17,12 @@ pub struct DurabilityPhase {
     /// empty if there is no such command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restore: Vec<String>,
-    /// True if the target may still acknowledge writes after the start of the cut, but drops them.
+    /// True if the target may still acknowledge writes after the start of its interruption (the
+    /// cut) although it loses these writes.
     pub cut_drops_writes: bool,
-    /// Part of the system that the cut interrupts.
+    /// Part of the system that the test interrupts.
     pub kind: CutKind,
-    /// Number of cuts to make.
+    /// Number of times that the test interrupts the target.
     pub cuts: u64,
     /// Method that makes each write durable before it counts as acknowledged.
     pub sync: SyncMethod,
@@ -31,9 +32,10 @@ pub struct DurabilityPhase {
     pub size_bytes: u64,
     /// Writing threads.
     pub threads: u32,
-    /// Mean time for which the threads write before each cut.
+    /// Mean time that the threads spend writing before each interruption of the target.
     pub load_ns: u64,
-    /// Time limit for each command. Within the same time, the target must become available again.
+    /// Time limit for each command. It is also the time limit within which the target must become
+    /// available again.
     pub timeout_ns: u64,
     /// Directory for the list of acknowledged writes (the witness), as `DIR` or `HOST:DIR`. `None`
     /// means Plimsoll's state directory.

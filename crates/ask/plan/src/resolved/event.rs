@@ -1,11 +1,11 @@
-//! Events, and limits for the windows before, during and after them.
+//! Events, and limits for the windows before, during and after the events.
 
 use serde::{Deserialize, Serialize};
 
 use super::limits::{LatencyClass, LatencyLimit, LatencyStatistic};
 use super::words::words;
 
-/// Event that affects the storage system during the measured phase.
+/// An event that affects the storage system during the measured phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// Name of the event, which is unique in the plan.
@@ -29,7 +29,7 @@ pub struct Event {
     /// Agents of the fleet that the event stops permanently.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expect_lost: Vec<String>,
-    /// Time after which a running command is killed.
+    /// Time limit of a command. When the time is over, the command is killed.
     pub timeout_ns: u64,
     /// Instruction for the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,23 +50,23 @@ pub struct Event {
     pub undo_at_ns: Option<u64>,
 }
 
-/// Component of a model that an event slows down, and its reduced speed.
+/// Component of a model that an event slows down, and the reduced speed of the component.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Throttle {
     /// The component.
     pub component: String,
-    /// Reduced speed, as a share of the normal speed, between 0 and 1.
+    /// Reduced speed, as a share of the normal speed. It is between 0 and 1.
     pub speed: f64,
 }
 
 impl Event {
-    /// Returns true if the event or its undo is a command.
+    /// Returns true if the event runs a command, or if a command reverses the event.
     #[must_use]
     pub fn has_command(&self) -> bool {
         !self.run.is_empty() || !self.undo.is_empty()
     }
 
-    /// Returns true if the event names a host of a fleet.
+    /// Returns true if the event names an agent of a fleet.
     #[must_use]
     pub fn needs_fleet(&self) -> bool {
         self.host.is_some() || !self.expect_lost.is_empty()
@@ -74,35 +74,36 @@ impl Event {
 }
 
 words! {
-    /// Part of the measured phase before, during or after the events.
+    /// Part of the measured phase. It is before, during or after the events.
     Window {
         /// The time before the first event.
         Before = "before",
-        /// The time from the first event until the recovery, but at least until the last undo.
+        /// The time from the first event until the recovery. It does not end before the last event
+        /// is reversed.
         During = "during",
         /// The time from the end of [`Self::During`] until the end of the phase.
         After = "after",
     }
 }
 
-/// Limit that is a value with a unit, or a share of the value measured before the event.
+/// A limit. It is an absolute value, or a share of the value that was measured before the event.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// The limit itself, per second.
+    /// The limit itself, as a number per second.
     PerS(f64),
-    /// The limit is this factor times the value measured before the event.
+    /// The limit is this factor times the value that was measured before the event.
     OfBefore(f64),
 }
 
-/// Latency limit that is a share of the latency measured before the event.
+/// A latency limit that is a share of the latency that was measured before the event.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RelativeLimit {
     /// Class of operations to which the limit applies.
     pub class: LatencyClass,
-    /// Statistic of their latencies, such as the mean.
+    /// Statistic to which the limit applies, such as the mean.
     pub statistic: LatencyStatistic,
-    /// The limit is this factor times the latency measured before the event.
+    /// The limit is this factor times the latency that was measured before the event.
     pub of_before: f64,
 }
 
@@ -112,13 +113,14 @@ pub struct Limits {
     /// Minimum number of I/Os per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<Bound>,
-    /// Minimum bytes per second.
+    /// Minimum bandwidth, in bytes per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Bound>,
-    /// Maximum time without a completion.
+    /// Maximum time during which no operation completes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage_max_ns: Option<u64>,
-    /// Maximum time from the last event or undo until rate and p99 have recovered.
+    /// Maximum time until the rate and the p99 latency have recovered. The time starts at the last
+    /// event or at the last undo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery_max_ns: Option<u64>,
     /// Maximum number of failed I/Os.
@@ -127,7 +129,7 @@ pub struct Limits {
     /// Latency limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<LatencyLimit>,
-    /// Latency limits that are shares of the latencies measured before the event.
+    /// Latency limits that are shares of the latencies that were measured before the event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relative: Vec<RelativeLimit>,
 }
@@ -142,10 +144,10 @@ pub struct WindowLimits {
     pub limits: Limits,
 }
 
-/// A stream of a matrix and its limits, which apply while the stream runs.
+/// A stream of a matrix, and the limits that apply while the stream runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamLimits {
-    /// Index of the stream.
+    /// Index of the stream in the matrix.
     pub stream: u32,
     /// Limits for the operations of the stream.
     #[serde(flatten)]

@@ -9,19 +9,19 @@ use super::words::{Carries, OnLostHost};
 /// Selects the agents that run a plan, and lists fields whose values differ on some agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// Number of agents, or `None` for all agents.
+    /// Number of agents to select, or `None` for all agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<u32>,
-    /// Names of the agents. The list is empty if any agent may be used.
+    /// Names of the agents to select. The list is empty if any agent may be used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// Labels. An agent is used only if it has all of them.
+    /// Labels. An agent is used only if it has all of these labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
     /// Part of the plan that each host runs.
     #[serde(default = "whole", skip_serializing_if = "is_whole")]
     pub carries: Carries,
-    /// Reaction if the coordinator receives nothing from a host.
+    /// Reaction if the coordinator receives no messages from a host.
     #[serde(default = "continues", skip_serializing_if = "is_continue")]
     pub on_lost_host: OnLostHost,
     /// Fields whose values differ on some hosts.
@@ -29,10 +29,10 @@ pub struct Placement {
     pub hosts: Vec<HostChange>,
 }
 
-/// Fields whose values differ on one host, or on all hosts that have a label.
+/// New values of fields on one host, or on all hosts that have a label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostChange {
-    /// Name of the agent.
+    /// Name of the agent to which the new values apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Label of the agents for which the new values apply.
@@ -67,7 +67,8 @@ fn is_whole(carries: &Carries) -> bool {
 }
 
 impl Placement {
-    /// Returns the NFS exports that `[[fleet.host]]` sets for single hosts or labels.
+    /// Returns the NFS exports that `[[fleet.host]]` sections set for single hosts, or for all
+    /// hosts that have a label.
     #[must_use]
     pub fn exports(&self) -> Vec<String> {
         let given = self.hosts.iter().filter_map(|host| host.set.get("target.nfs"));
@@ -82,7 +83,7 @@ impl Placement {
 }
 
 impl HostChange {
-    /// Returns true if the change applies to this agent.
+    /// Returns true if the new values apply to this agent.
     #[must_use]
     pub fn applies_to(&self, name: &str, labels: &[String]) -> bool {
         self.name.as_deref().is_none_or(|own| own == name)

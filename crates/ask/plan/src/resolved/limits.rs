@@ -1,9 +1,10 @@
-//! Latency limits. Each limit has a class of operations, a statistic and an origin.
+//! Latency limits. A limit consists of a class of operations, a statistic, a maximum value and an
+//! origin.
 //!
 //! The strict and lenient sets are the thresholds in the configuration file of Jetstress 2013. In
 //! the strict set, database reads may take 20 ms on average and 100 ms at most; log writes may take
-//! 10 ms on average and 100 ms at most. In the lenient set, for stress runs longer than 6 hours,
-//! both maxima are 200 ms.
+//! 10 ms on average and 100 ms at most. The lenient set is for stress runs that are longer than 6
+//! hours. In the lenient set, both maxima are 200 ms.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +40,7 @@ words! {
     LatencyStatistic {
         /// Mean over the measured phase.
         Avg = "avg",
-        /// Largest of the mean latencies of all intervals; see
+        /// Largest interval mean: the mean latency of the interval with the highest mean. See
         /// [`super::Requirement::latency_max_of_ns`].
         Max = "max",
         /// Median.
@@ -58,7 +59,8 @@ words! {
 }
 
 impl LatencyStatistic {
-    /// Returns the quantile, such as 0.999. Returns `None` for the average and the maximum.
+    /// Returns the quantile of the statistic, such as 0.999. Returns `None` for the average and the
+    /// maximum.
     #[must_use]
     pub fn quantile(self) -> Option<f64> {
         match self {
@@ -74,13 +76,13 @@ impl LatencyStatistic {
 }
 
 words! {
-    /// Set of default limits for a mail store.
+    /// A set of default limits for a mail store.
     LimitSet {
-        /// Limits for runs up to 6 hours: 20 and 100 ms (average and maximum of database reads), 10
-        /// and 100 ms (log writes).
+        /// Limits for runs of up to 6 hours. Database reads may take 20 ms on average and 100 ms at
+        /// most; log writes may take 10 ms on average and 100 ms at most.
         Strict = "strict",
-        /// Limits for longer runs: 20 and 200 ms (average and maximum of database reads), 10 and
-        /// 200 ms (log writes).
+        /// Limits for longer runs. Database reads may take 20 ms on average and 200 ms at most; log
+        /// writes may take 10 ms on average and 200 ms at most.
         Lenient = "lenient",
         /// There are no default limits; only the limits in the plan apply.
         Plan = "plan",
@@ -90,9 +92,9 @@ words! {
 words! {
     /// Origin of a limit.
     LimitOrigin {
-        /// The limit belongs to the strict default set.
+        /// The limit is part of the strict default set.
         Strict = "strict",
-        /// The limit belongs to the lenient default set.
+        /// The limit is part of the lenient default set.
         Lenient = "lenient",
         /// The plan states the limit.
         Plan = "plan",
@@ -102,20 +104,20 @@ words! {
 /// Latency limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyLimit {
-    /// Name of the plan field and of the check in `verdict.json`, such as `db_read_latency_avg`.
+    /// Name of the limit in the plan and in `verdict.json`, such as `db_read_latency_avg`.
     pub name: String,
     /// Class of operations to which the limit applies.
     pub class: LatencyClass,
     /// Statistic of the latencies to which the limit applies.
     pub statistic: LatencyStatistic,
-    /// Maximum value in nanoseconds.
+    /// Maximum value of the statistic, in nanoseconds.
     pub limit_ns: u64,
     /// Origin.
     pub origin: LimitOrigin,
 }
 
 impl LatencyLimit {
-    /// Creates a limit. Its name consists of its class and statistic.
+    /// Creates a limit whose name consists of its class and statistic.
     #[must_use]
     pub fn new(
         class: LatencyClass,
@@ -126,7 +128,8 @@ impl LatencyLimit {
         Self { name: Self::field(class, statistic), class, statistic, limit_ns, origin }
     }
 
-    /// Returns the plan field of a limit: `read_latency_p99`, or `latency_p99` for all operations.
+    /// Returns the name of the plan field that states a limit, such as `read_latency_p99`, or
+    /// `latency_p99` for all operations.
     #[must_use]
     pub fn field(class: LatencyClass, statistic: LatencyStatistic) -> String {
         match class {

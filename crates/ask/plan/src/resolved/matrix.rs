@@ -1,20 +1,20 @@
-//! Resolved I/O matrix: streams of identical clients, and the axes of a sweep.
+//! The resolved I/O matrix: streams of identical clients, and the axes of a sweep.
 
 use serde::{Deserialize, Serialize};
 
 use super::trace::TraceSource;
 use super::words::{DirectIo, Layout, SyncKind};
 
-/// Workload of concurrent streams, or of a single stream that a sweep varies.
+/// A workload that consists of concurrent streams, or of a single stream that a sweep varies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
-    /// Axes of the sweep. The sweep varies the first stream. With several streams, each axis has
-    /// only one value.
+    /// Axes of the sweep. The sweep varies the first stream. If there are several streams, each
+    /// axis has only one value.
     pub axes: MatrixAxes,
     /// Concurrent streams. The first stream has the first value of each axis.
     pub streams: Vec<Stream>,
-    /// Imported job that was converted to the streams. `None` if the plan describes the streams
-    /// itself.
+    /// The imported job from which the streams were created. `None` if the plan itself describes
+    /// the streams.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportedJob>,
 }
@@ -25,15 +25,15 @@ pub struct Matrix {
 pub struct MatrixAxes {
     /// Patterns.
     pub patterns: Vec<Pattern>,
-    /// Queue depths of each client.
+    /// Number of operations that each client keeps in flight.
     pub queue_depths: Vec<u32>,
     /// Transfer sizes. The list is empty if the stream uses a mix of sizes.
     pub sizes_bytes: Vec<u64>,
-    /// Percentages of reads.
+    /// Percentages of reads among reads and writes.
     pub read_percents: Vec<f64>,
 }
 
-/// Imported job of another tool.
+/// A job of another tool that was imported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedJob {
     /// Path of the job file, as written in the plan.
@@ -42,14 +42,14 @@ pub struct ImportedJob {
     pub notes: Vec<String>,
 }
 
-/// Identical clients with the same mix of operations.
+/// A stream: identical clients that issue the same mix of operations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stream {
     /// Name of the stream, which is unique in the plan.
     pub name: String,
     /// Total number of clients. Client `i` uses the share with the number `i mod shares`.
     pub clients: u32,
-    /// Number of operations that each client keeps in flight (closed loop).
+    /// Number of operations that each client keeps in flight. It is used only in a closed loop.
     pub queue_depth: u32,
     /// True if a client starts `queue_depth` operations together, and starts the next batch only
     /// when all of them have completed.
@@ -58,11 +58,12 @@ pub struct Stream {
     pub read_percent: f64,
     /// Percentage of metadata operations among all operations.
     pub metadata_percent: f64,
-    /// Each offset is a multiple of this size. With 0, it is a multiple of the transfer size.
+    /// Each offset is a multiple of this size. If the value is 0, each offset is a multiple of the
+    /// transfer size.
     pub align_bytes: u64,
-    /// Time that a client waits between two operations (closed loop).
+    /// Time that a client waits between two operations. It is used only in a closed loop.
     pub think_time_ns: u64,
-    /// Whether the stream uses direct or buffered I/O.
+    /// States whether the stream uses direct I/O or buffered I/O.
     pub direct: DirectIo,
     /// Content of the files before the first operation.
     pub layout: Layout,
@@ -70,8 +71,8 @@ pub struct Stream {
     pub verify_reads: bool,
     /// Transfer sizes and their percentages, which add up to 100.
     pub sizes: Vec<SizeShare>,
-    /// Transfer sizes of the writes, if they differ from those of the reads. Otherwise the list is
-    /// empty.
+    /// Transfer sizes of the writes, if they differ from the transfer sizes of the reads.
+    /// Otherwise, the list is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write_sizes: Vec<SizeShare>,
     /// Access pattern.
@@ -80,13 +81,14 @@ pub struct Stream {
     pub arrival: Arrival,
     /// Method that makes writes durable.
     pub sync: SyncPolicy,
-    /// Content of blocks.
+    /// Content of the blocks that the stream writes.
     pub content: Content,
-    /// Files of the stream, or the part of the device that it uses.
+    /// Files that the stream uses, or the part of the device that the stream uses.
     pub files: FileSet,
-    /// Percentages of the metadata operations.
+    /// Percentages of the kinds of metadata operations.
     pub metadata_mix: MetadataMix,
-    /// Trace to replay, which determines offsets and order.
+    /// Trace that the stream replays. The trace determines the offsets and the order of the
+    /// operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSource>,
     /// Name of the event at which the stream starts. `None` if it starts at the beginning of the
@@ -110,33 +112,33 @@ pub struct SizeShare {
 pub enum Pattern {
     /// Uniform.
     Random,
-    /// Random order in which each pass accesses each block exactly once. The clients divide the
-    /// pass: client `i` of `n` accesses every `n`-th block of the pass, starting with the `i`-th
-    /// block.
+    /// Offsets in random order. Each pass accesses each block exactly once. The pass is divided
+    /// among the clients: client `i` of `n` accesses every `n`-th block of the pass, starting with
+    /// the `i`-th block.
     Permutation,
     /// Ascending offsets. Each client has its own position.
     Sequential,
     /// Ascending offsets. All clients share one position.
     SequentialShared,
-    /// Offsets with a fixed distance between consecutive operations.
+    /// Offsets with a fixed distance between the starts of consecutive operations.
     Strided {
         /// Distance between the starting offsets of consecutive operations.
         stride_bytes: u64,
     },
     /// Random offsets with a Zipf distribution. Popular blocks are scattered over the working set.
     Zipf {
-        /// Exponent of the distribution. With 0, the distribution is uniform.
+        /// Exponent of the distribution. If it is 0, the distribution is uniform.
         exponent: f64,
     },
-    /// Random offsets, most of which are in the hot part. Within the hot and the cold part, the
-    /// distribution is uniform.
+    /// Random offsets, most of which are in the hot part of the working set. The distribution is
+    /// uniform within the hot part and within the cold part.
     HotCold {
         /// Share of the working set that is hot.
         hot_space: f64,
         /// Share of the operations that access the hot part.
         hot_access: f64,
     },
-    /// Random offsets with a normal distribution around the middle of the working set.
+    /// Random offsets. They have a normal distribution around the middle of the working set.
     Normal {
         /// Standard deviation of the offsets, as a share of the working set.
         deviation: f64,
@@ -146,21 +148,21 @@ pub enum Pattern {
         /// Share of the working set that one pass accesses.
         density: f64,
     },
-    /// Offsets that a trace contains.
+    /// The offsets of the operations in a trace.
     Trace,
 }
 
 impl Stream {
-    /// Returns the number of operations that all clients of the stream keep in flight (closed
-    /// loop).
+    /// Returns the number of operations that all clients of the stream together keep in flight in a
+    /// closed loop.
     pub fn outstanding(&self) -> u64 {
         u64::from(self.clients) * u64::from(self.queue_depth)
     }
 }
 
 impl Pattern {
-    /// Words for patterns in a plan. There is no word for a trace, because traces have their own
-    /// section.
+    /// Names of the access patterns in a plan file. A trace has no name here, because traces have
+    /// their own section.
     pub const WORDS: &'static [&'static str] = &[
         "random",
         "permutation",
@@ -173,7 +175,7 @@ impl Pattern {
         "skipping",
     ];
 
-    /// Returns the word for the pattern in a plan.
+    /// Returns the name of the pattern in a plan file.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -214,16 +216,17 @@ pub enum Arrival {
         /// Time over which the rate rises from 0.
         ramp_ns: u64,
     },
-    /// Open loop: the intervals between operations are exponentially distributed.
+    /// Open loop: the times between the starts of operations are exponentially distributed.
     Poisson {
         /// Mean number of operations that start per second.
         rate_per_s: f64,
         /// Time over which the rate rises from 0.
         ramp_ns: u64,
     },
-    /// Open loop: bursts with random (Poisson) start times alternate with pauses.
+    /// Open loop: bursts alternate with pauses. Within a burst, operations start at random
+    /// (Poisson) times.
     Bursts {
-        /// Number of operations that start per second during a burst.
+        /// Mean number of operations that start per second during a burst.
         rate_per_s: f64,
         /// Length of a burst.
         on_ns: u64,
@@ -232,7 +235,8 @@ pub enum Arrival {
     },
     /// Open loop: operations start at recorded times.
     Recorded {
-        /// Path of a file with one start time per line, in nanoseconds since the start of the load.
+        /// Path of a file. Each line contains a start time, in nanoseconds since the start of the
+        /// load.
         file: String,
     },
 }
@@ -245,7 +249,7 @@ impl Arrival {
     }
 }
 
-/// How, and how often, writes are made durable.
+/// Method that makes writes durable, and how often it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncPolicy {
     /// Method that makes writes durable.
@@ -254,10 +258,11 @@ pub struct SyncPolicy {
     pub every_writes: u32,
 }
 
-/// Content of blocks.
+/// Content of the blocks that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Content {
-    /// Compression ratio, N to 1. Content with ratio 1 is incompressible.
+    /// Ratio by which the content can be compressed, N to 1. Content with the ratio 1 is
+    /// incompressible.
     pub compressibility: f64,
     /// Share of the 4 KiB blocks that are duplicates.
     pub duplicate_share: f64,
@@ -272,16 +277,17 @@ pub struct FileSet {
     pub shares: u32,
     /// Number of files in each share.
     pub files_per_share: u32,
-    /// Size of each file, or `None` if the stream uses a whole device.
+    /// Size of each file in bytes, or `None` if the stream uses a whole device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_size_bytes: Option<u64>,
     /// Offset at which the working set starts in each file or on the device.
     pub offset_bytes: u64,
-    /// Total size of the working set in all files, or `None` if the working set is all data.
+    /// Total size of the working set over all files, or `None` if the working set contains all
+    /// data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_set_bytes: Option<u64>,
-    /// Number of subdirectory levels in each share. With 0, all files of a share are in one
-    /// directory.
+    /// Number of subdirectory levels in each share. If the number is 0, all files of a share are in
+    /// one directory.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tree_levels: u32,
     /// Number of subdirectories in each directory, or 0 if there are no subdirectories.
@@ -294,8 +300,8 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl FileSet {
-    /// Returns the number of directories that contain files in each share. Without subdirectories,
-    /// this is 1.
+    /// Returns how many directories of each share contain files. The number is 1 if a share has no
+    /// subdirectories.
     #[must_use]
     pub fn leaves(&self) -> u32 {
         self.tree_fan_out.max(1).saturating_pow(self.tree_levels)
@@ -337,20 +343,20 @@ pub struct MetadataMix {
 }
 
 impl Matrix {
-    /// Returns the total number of operations that the clients of all streams keep in flight
-    /// (closed loops).
+    /// Returns the total number of operations that the clients of all streams keep in flight in
+    /// closed loops.
     pub fn outstanding(&self) -> u64 {
         self.streams.iter().map(Stream::outstanding).sum()
     }
 
-    /// Returns true if any point of the sweep reads data.
+    /// Returns true if at least one point of the sweep reads data.
     #[must_use]
     pub fn reads(&self) -> bool {
         let swept = self.axes.read_percents.iter();
         swept.chain(self.streams.iter().skip(1).map(|s| &s.read_percent)).any(|p| *p > 0.0)
     }
 
-    /// Returns true if any point of the sweep writes data.
+    /// Returns true if at least one point of the sweep writes data.
     #[must_use]
     pub fn writes(&self) -> bool {
         let swept = self.axes.read_percents.iter();

@@ -1,14 +1,14 @@
-//! Points of a sweep. Each point has one value from each axis.
+//! Points of a sweep. A point consists of one value from each axis.
 
 use super::matrix::{Matrix, SizeShare};
 use super::{Claim, ResolvedPlan, Workload};
 
-/// One measured combination of values in a sweep.
+/// A point of a sweep: a combination of values that is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixPoint {
-    /// Index of the point in the sweep, from 0.
+    /// Index of the point in the sweep, counted from 0.
     pub index: usize,
-    /// Label such as `random 4KiB r75 q4`, which is unique within the sweep.
+    /// Label of the point, such as `random 4KiB r75 q4`. It is unique within the sweep.
     pub label: String,
     /// Plan that runs only this point.
     pub plan: ResolvedPlan,
@@ -23,8 +23,8 @@ impl Matrix {
         axes.patterns.len() * axes.queue_depths.len() * sizes * axes.read_percents.len()
     }
 
-    /// Returns a matrix for each point. Each axis of this matrix has one value, which the first
-    /// stream uses.
+    /// Returns a matrix for each point. Each axis of such a matrix has only one value, and the
+    /// first stream uses this value.
     fn points(&self) -> Vec<(String, Matrix)> {
         let axes = &self.axes;
         let sizes: Vec<Option<u64>> = match axes.sizes_bytes.as_slice() {
@@ -62,8 +62,8 @@ impl Matrix {
 }
 
 impl ResolvedPlan {
-    /// Returns the points of a sweep in order, each with a plan that runs only this point. The
-    /// result is empty for a mail store.
+    /// Returns the points of a sweep in their order. Each point contains a plan that runs only this
+    /// point. The result is empty for a mail store.
     #[must_use]
     pub fn points(&self) -> Vec<MatrixPoint> {
         let Workload::Matrix(matrix) = &self.workload else { return Vec::new() };

@@ -4,19 +4,19 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{CacheState, Condition};
 
-/// Phases of a run and their lengths.
+/// The phases of a run, and their lengths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phases {
     /// State of the caches at the start of the measured phase.
     pub cache: CacheState,
-    /// Writes before the measurement that bring flash to a steady state.
+    /// Preconditioning: writes that bring flash to a steady state before the measurement.
     pub condition: Condition,
     /// Maximum duration of the writes that `condition` requires.
     pub condition_max_ns: u64,
-    /// Length of the warm-up. For a mail store, this is a maximum: its warm-up ends when the cache
-    /// is full and the log has grown by one checkpoint depth.
+    /// Length of the warm-up. For a mail store, this is the maximum length: its warm-up ends when
+    /// the cache is full and the log has grown by one checkpoint depth.
     pub warm_up_ns: u64,
-    /// Length of the measured phase. With `until_steady`, this is its maximum length.
+    /// Length of the measured phase. If `until_steady` is true, this is the maximum length.
     pub measure_ns: u64,
     /// True if the measured phase ends when the rate is steady.
     pub until_steady: bool,
@@ -26,10 +26,10 @@ pub struct Phases {
     pub verify: bool,
 }
 
-/// Number of runs, and whether they reuse data.
+/// Number of runs. Also states whether the runs reuse data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeat {
-    /// Number of runs per target.
+    /// Number of runs for each target.
     pub runs: u32,
     /// True if each run creates new data. False if all runs use the same data.
     pub fresh: bool,

@@ -6,31 +6,35 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{DirectIo, IoChoice, Media};
 
-/// Minimum length and time resolution of the measurement.
+/// Minimum length of the measurement, and its time resolution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvidenceNeeds {
-    /// Minimum length of the measured phase. If it is shorter, the run is INCONCLUSIVE.
+    /// Minimum length of the measured phase. If the measured phase is shorter, the run is
+    /// INCONCLUSIVE.
     pub min_measure_ns: u64,
-    /// Length of an interval of the time series.
+    /// Length of the intervals in the time series.
     pub interval_ns: u64,
-    /// Identifiers of audit rules that do not prevent a PASS if their result is unknown.
+    /// Identifiers of audit rules. If the result of such a rule is unknown, this does not prevent a
+    /// PASS.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept_unknown: Vec<String>,
 }
 
-/// Properties of the storage system that the plan declares, and the system's metrics endpoints.
+/// Properties of the storage system that the plan states, and the metrics endpoints of the system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Observe {
-    /// Declared ratio by which the system's compression and deduplication reduce this data, N to 1.
+    /// Ratio by which the system's compression and deduplication reduce this data, N to 1. The plan
+    /// states this ratio.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_reduction: Option<f64>,
-    /// Declared size of the system's caches.
+    /// Size of the system's caches, as the plan states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub array_cache_bytes: Option<u64>,
-    /// Declared size of the fast tier.
+    /// Size of the system's fast tier, as the plan states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier_bytes: Option<u64>,
-    /// Declared bandwidth of the slowest network link between this host and the system.
+    /// Bandwidth of the slowest network link between this host and the system, as the plan states
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_bytes_per_s: Option<u64>,
     /// Declared media.
@@ -41,7 +45,7 @@ pub struct Observe {
     pub metrics: Vec<MetricsEndpoint>,
 }
 
-/// Endpoint that returns metrics in the Prometheus text format.
+/// An endpoint that returns metrics in the Prometheus text format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetricsEndpoint {
     /// URL.
@@ -59,14 +63,14 @@ pub struct MetricsEndpoint {
 pub struct EngineChoice {
     /// I/O interface.
     pub io: IoChoice,
-    /// Whether Plimsoll uses direct or buffered I/O.
+    /// States whether Plimsoll uses direct I/O or buffered I/O.
     pub direct: DirectIo,
-    /// Number of threads that issue I/O. With 0, Plimsoll starts one thread per core, but not more
-    /// threads than the workload has parts.
+    /// Number of threads that issue I/O. If the number is 0, Plimsoll starts one thread for each
+    /// core, but not more threads than the workload has parts.
     pub workers: u32,
     /// True if io_uring polls for completions. The device must support polling.
     pub io_poll: bool,
-    /// True if a kernel thread submits the operations (io_uring).
+    /// True if a kernel thread submits the operations. This is possible only with io_uring.
     pub sq_poll: bool,
     /// True if a waiting thread polls for completions before it sleeps. The field is omitted if it
     /// is true, so that the hashes of older plans stay valid.

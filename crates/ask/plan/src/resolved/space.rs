@@ -2,7 +2,7 @@
 
 use super::{ResolvedPlan, Target, TargetKind, Workload};
 
-/// Space required in one directory, device or export.
+/// Space that a plan requires in one directory, device or export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryNeed {
     /// Directory, device or export, as named in the plan.
@@ -15,8 +15,8 @@ impl ResolvedPlan {
     /// Returns the space that the plan requires in each directory of one target, in the order of
     /// the plan.
     ///
-    /// If the plan lists a directory twice, the result contains it once, with the sum. A model,
-    /// `null`, and a device that is used completely require no space.
+    /// If the plan lists a directory twice, the result contains the directory once, with the sum of
+    /// the two spaces. A model, `null`, and a device that is used completely require no space.
     #[must_use]
     pub fn required_bytes(&self, target: &Target) -> Vec<DirectoryNeed> {
         let mut needs = SpaceNeeds::default();

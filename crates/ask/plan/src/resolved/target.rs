@@ -1,17 +1,17 @@
-//! Systems under test.
+//! The systems under test.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// System under test.
+/// A system under test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
     /// Name of the target in a comparison. It is `target` if the plan has one target without a
     /// name.
     pub name: String,
-    /// Outage timeout in nanoseconds, if the plan sets it. [`Target::outage_max_ns`] returns the
-    /// timeout that applies to a run.
+    /// Outage timeout in nanoseconds; `None` if the plan does not set it. [`Target::outage_max_ns`]
+    /// returns the timeout that applies to a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage_max_ns: Option<u64>,
     /// Kind of the target.
@@ -21,14 +21,15 @@ pub struct Target {
 
 /// Bounds of the default outage timeout, in ns. Between these bounds, the default equals the
 /// measuring time. A controller failover may take several minutes, so a long measurement must wait
-/// longer than a short one.
+/// longer than a short measurement.
 const OUTAGE_NS: (u64, u64) = (30_000_000_000, 600_000_000_000);
 
 /// Kind of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum TargetKind {
-    /// Directories of a mail store. The databases and logs are distributed over them in turn.
+    /// Directories of a mail store. The databases and logs are distributed over these directories
+    /// in turn.
     Directories {
         /// Directories for databases.
         databases: Vec<String>,
@@ -68,10 +69,10 @@ pub enum TargetKind {
     },
     /// Model of a storage system, which runs in virtual time.
     Model {
-        /// Name of a shipped model, or path of a model file.
+        /// Name of a shipped model, or the path of a model file.
         model: String,
-        /// Parameters whose values override those in the model file, as dotted names and TOML
-        /// values.
+        /// Parameter values that override the values in the model file. The keys are dotted names;
+        /// the values are TOML values.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         set: BTreeMap<String, String>,
     },
@@ -81,13 +82,14 @@ pub enum TargetKind {
 
 impl Target {
     /// Returns the outage timeout for a measured phase of `measure_ns`. If the plan sets no
-    /// timeout, it is the measuring time, but at least 30 s and at most 10 min.
+    /// timeout, the timeout is the measuring time, but at least 30 s and at most 10 min.
     #[must_use]
     pub fn outage_max_ns(&self, measure_ns: u64) -> u64 {
         self.outage_max_ns.unwrap_or_else(|| measure_ns.clamp(OUTAGE_NS.0, OUTAGE_NS.1))
     }
 
-    /// Returns `directories`, `path`, `device`, `nfs`, `s3`, `model` or `null`.
+    /// Returns the word for the kind of the target: `directories`, `path`, `device`, `nfs`, `s3`,
+    /// `model` or `null`.
     #[must_use]
     pub fn kind_word(&self) -> &'static str {
         match self.kind {
@@ -101,8 +103,9 @@ impl Target {
         }
     }
 
-    /// Returns the locations as text for users. These are directories, a device, exports or an
-    /// address, or `model single-hdd` for a model. The text is empty for null.
+    /// Returns the locations of the target as a text for users. Locations are directories, a
+    /// device, exports or an address. For a model, the text is, for example, `model single-hdd`.
+    /// For `null`, it is empty.
     #[must_use]
     pub fn places(&self) -> Vec<String> {
         match &self.kind {
@@ -120,8 +123,8 @@ impl Target {
         }
     }
 
-    /// Returns the directories for the databases of a mail store, which may be none. The databases
-    /// are distributed over them in turn.
+    /// Returns the directories for the databases of a mail store. The databases are distributed
+    /// over these directories in turn. The list is empty if the target has no such directories.
     #[must_use]
     pub fn database_directories(&self) -> &[String] {
         match &self.kind {
@@ -131,7 +134,7 @@ impl Target {
         }
     }
 
-    /// Returns the directories for the logs of a mail store, which may be none. The logs are
+    /// Returns the directories for the logs of a mail store. The list may be empty. The logs are
     /// distributed over them in turn.
     #[must_use]
     pub fn log_directories(&self) -> &[String] {
@@ -143,7 +146,7 @@ impl Target {
     }
 
     /// Returns the number of shares (directories or exports) over which the files are distributed.
-    /// It is at least 1.
+    /// The number is at least 1.
     #[must_use]
     pub fn share_count(&self) -> u32 {
         let count = match &self.kind {

@@ -5,15 +5,17 @@ use serde::{Deserialize, Serialize};
 use super::words::words;
 
 words! {
-    /// Method by which offsets of a trace are mapped to a target, whose size may differ from the
-    /// traced device.
+    /// Method by which the offsets of a trace are mapped to a target. The size of the target may
+    /// differ from the size of the traced device.
     TraceMap {
-        /// Uses the original offsets if the target is large enough, and `compact` otherwise.
+        /// Uses the original offsets if the target is large enough, and otherwise the method
+        /// `compact`.
         Fit = "fit",
-        /// Uses the original offsets, and skips operations that exceed the end of the target.
+        /// Uses the original offsets, and skips operations that extend beyond the end of the
+        /// target.
         Keep = "keep",
-        /// Places the regions of 1 MiB that the trace accesses one after another. Regions that do
-        /// not fit start again at the beginning of the target.
+        /// Places the regions that the trace accesses one after another. A region has 1 MiB. When
+        /// the target is full, placing continues at the beginning of the target.
         Compact = "compact",
         /// Uses the original offsets modulo the target size.
         Wrap = "wrap",
@@ -22,7 +24,7 @@ words! {
     }
 }
 
-/// Trace that the plan replays.
+/// A trace that the plan replays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceSource {
     /// Path of the trace file.
@@ -33,13 +35,13 @@ pub struct TraceSource {
     pub operations: u64,
     /// Time from the first operation of the trace to the last.
     pub span_ns: u64,
-    /// Speed relative to the recording, or `None` to replay as fast as possible.
+    /// Replay speed relative to the recording, or `None` to replay as fast as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
     /// Method by which offsets are mapped to the target.
     pub map: TraceMap,
-    /// Maximum delay between the due time of an operation and its start. It applies to the 99th
-    /// percentile and to the last operation. If either delay is larger, the replay has fallen
-    /// behind.
+    /// Maximum delay between the due time of an operation and its start. The maximum applies to the
+    /// 99th percentile of all delays, and to the delay of the last operation. If one of these
+    /// delays is larger, the replay has fallen behind.
     pub lag_max_ns: u64,
 }

@@ -13,18 +13,18 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All words, in the order of the values.
+            /// All words, in the order of the values that they name.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
             /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// Returns the word for this value in a plan.
+            /// Returns the word that names this value in a plan.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
 
-            /// Returns the value for a word.
+            /// Returns the value that a word names.
             #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|v| v.word() == word)
@@ -52,10 +52,10 @@ words! {
 }
 
 words! {
-    /// Part of a plan that each host of a fleet runs.
+    /// States which part of a plan each host of a fleet runs.
     Carries {
-        /// Each host runs the whole plan. The load and the requirement of the fleet are those of
-        /// the plan times the number of hosts.
+        /// Each host runs the whole plan. The load and the requirement of the fleet are the load
+        /// and the requirement of the plan, multiplied by the number of hosts.
         Whole = "whole",
         /// Each host runs a share of the plan. The hosts divide the target's directories or
         /// exports, the load and the requirement.
@@ -64,7 +64,7 @@ words! {
 }
 
 words! {
-    /// Reaction if the coordinator receives nothing from a host.
+    /// Reaction if the coordinator receives no messages from a host.
     OnLostHost {
         /// The other hosts continue until a host has to wait for the silent host.
         Continue = "continue",
@@ -88,19 +88,19 @@ words! {
 words! {
     /// State of the caches at the start of the measured phase.
     CacheState {
-        /// Plimsoll drops the page cache of the run's files, or with sufficient privileges the page
-        /// cache of the whole system.
+        /// Plimsoll drops the page cache of the run's files. If its privileges are sufficient, it
+        /// drops the page cache of the whole system.
         Cold = "cold",
         /// Plimsoll reads metadata (inodes, directories, extent maps) into the cache, and then
         /// drops cached data.
         WarmMetadata = "warm-metadata",
-        /// Plimsoll reads all data once, so that the data stays in the cache.
+        /// Plimsoll reads all data once, so that the data is in the cache.
         Warm = "warm",
     }
 }
 
 words! {
-    /// Writes before the measurement that bring flash to a steady state.
+    /// Preconditioning: writes that bring flash to a steady state before the measurement.
     Condition {
         /// No preconditioning.
         None = "none",
@@ -115,7 +115,7 @@ words! {
 words! {
     /// I/O interface.
     IoChoice {
-        /// Use io_uring if the kernel permits it, otherwise threads.
+        /// Use io_uring if the kernel permits it, and otherwise use threads.
         Auto = "auto",
         /// Use io_uring. If it is not available, the run fails.
         IoUring = "io_uring",
@@ -125,10 +125,10 @@ words! {
 }
 
 words! {
-    /// Whether Plimsoll uses direct I/O.
+    /// States whether Plimsoll uses direct I/O.
     DirectIo {
-        /// Use direct I/O if the target supports it, otherwise buffered I/O. The bundle records
-        /// which of the two was used.
+        /// Use direct I/O if the target supports it, and otherwise use buffered I/O. The bundle
+        /// records which of the two was used.
         Auto = "auto",
         /// Use direct I/O. If the target does not support it, the run fails.
         Required = "required",
@@ -146,7 +146,7 @@ words! {
         Zeros = "zeros",
         /// Plimsoll allocates the space, but does not write to it (`fallocate`).
         Allocated = "allocated",
-        /// Each file is a single hole (`ftruncate`).
+        /// Plimsoll creates each file as a single hole (`ftruncate`).
         Sparse = "sparse",
     }
 }
@@ -154,7 +154,7 @@ words! {
 words! {
     /// Method that makes writes durable.
     SyncKind {
-        /// The workload issues no syncs.
+        /// The workload does not sync.
         None = "none",
         /// A client calls `fsync` after a number of writes.
         Fsync = "fsync",
@@ -169,7 +169,7 @@ words! {
 }
 
 impl SyncKind {
-    /// Returns true if earlier writes become durable only by a separate call.
+    /// Returns true if writes become durable only through a separate call after the writes.
     #[must_use]
     pub const fn flushes(self) -> bool {
         matches!(self, Self::Fsync | Self::Fdatasync)
@@ -194,23 +194,23 @@ words! {
 }
 
 words! {
-    /// Part of the system that a cut interrupts, as stated by the user.
+    /// Part of the system that a durability test interrupts. The user states this part.
     CutKind {
         /// The drives lose power.
         Power = "power",
-        /// The machine with the file system stops, but its drives still have power.
+        /// The machine that runs the file system stops, but its drives still have power.
         Machine = "machine",
         /// A server process is killed, but its machine continues to run.
         Process = "process",
-        /// A layer drops writes, as dm-flakey and the `lossy-disk` crate do.
+        /// A layer of software drops writes, as dm-flakey and the `lossy-disk` crate do.
         Simulated = "simulated",
-        /// The user did not state what the cut interrupts.
+        /// The user did not state what the test interrupts.
         Unstated = "unstated",
     }
 }
 
 words! {
-    /// Kind of the target's media, which the plan declares if the host cannot detect it.
+    /// Kind of the target's media. The plan states the kind if the host cannot detect it.
     Media {
         /// Rotating disks.
         Hdd = "hdd",
@@ -218,7 +218,7 @@ words! {
         Ssd = "ssd",
         /// Flash with an NVMe interface.
         Nvme = "nvme",
-        /// Both flash and disks.
+        /// A mix of flash and disks.
         Hybrid = "hybrid",
         /// Memory.
         Memory = "memory",
@@ -226,27 +226,28 @@ words! {
 }
 
 words! {
-    /// Claim that a result should support.
+    /// A claim that a result should support.
     Claim {
-        /// The media serve the reads.
+        /// Reads are served by the media, and not by a cache.
         MediaRead = "media-read",
         /// A cache serves the reads.
         CachedRead = "cached-read",
-        /// The figure is a short-term write rate.
+        /// The result is a write rate that the system sustains only for a short time.
         BurstWrite = "burst-write",
-        /// The figure is a write rate that the system can sustain indefinitely.
+        /// The result is a write rate that the system can sustain indefinitely.
         SustainedWrite = "sustained-write",
         /// Acknowledged writes survive a power loss.
         DurableWrite = "durable-write",
-        /// The figure is a high percentile of latency.
+        /// The result is a high percentile of the latency.
         TailLatency = "tail-latency",
         /// The target intentionally uses this host's memory.
         InMemory = "in-memory",
-        /// The result is a difference between systems.
+        /// The result is the difference between two or more systems.
         Comparative = "comparative",
         /// The run meets the application's requirement.
         Requirement = "requirement",
-        /// The replay has the same operations, offsets, order and times as the trace.
+        /// The operations of the replay have the same offsets, order and times as the operations of
+        /// the trace.
         TraceReplay = "trace-replay",
     }
 }

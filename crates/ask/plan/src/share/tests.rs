@@ -1,12 +1,15 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 
-const STORE: &str = "[requirement]\ndb_read_latency_avg = \"20ms\"\nbandwidth = \"1MB/s\"\n[target]\n\
-    databases = [\"/d0\", \"/d1\", \"/d2\", \"/d3\"]\nlogs = [\"/l0\", \"/l1\"]\n[workload.mailbox]\nmailboxes = 800\n\
-    mailbox_size = \"16MiB\"\ndatabases = 8\nthreads = 16\ncache = \"1GiB\"\n";
-const EXPORTS: &str = "[requirement]\niops = 1000\n[target]\nnfs = [\"nfs://f/a\", \"nfs://f/b\", \"nfs://f/c\", \"nfs://f/d\"]\n\
-    [[workload.matrix]]\nname = \"data\"\nfile_size = \"1GiB\"\nclients = 8\narrival = \"poisson\"\nrate = 900\n\
-    working_set = \"2GiB\"\n[[workload.matrix]]\nname = \"log\"\nfile_size = \"1MiB\"\nreads = 0\nrate = 100\n";
+const STORE: &str = "[requirement]\ndb_read_latency_avg = \"20ms\"\nbandwidth = \
+                     \"1MB/s\"\n[target]\ndatabases = [\"/d0\", \"/d1\", \"/d2\", \"/d3\"]\nlogs = \
+                     [\"/l0\", \"/l1\"]\n[workload.mailbox]\nmailboxes = 800\nmailbox_size = \
+                     \"16MiB\"\ndatabases = 8\nthreads = 16\ncache = \"1GiB\"\n";
+const EXPORTS: &str = "[requirement]\niops = 1000\n[target]\nnfs = [\"nfs://f/a\", \"nfs://f/b\", \
+                       \"nfs://f/c\", \"nfs://f/d\"]\n[[workload.matrix]]\nname = \
+                       \"data\"\nfile_size = \"1GiB\"\nclients = 8\narrival = \"poisson\"\nrate = \
+                       900\nworking_set = \"2GiB\"\n[[workload.matrix]]\nname = \"log\"\nfile_size \
+                       = \"1MiB\"\nreads = 0\nrate = 100\n";
 
 fn fleet(hosts: usize) -> String {
     let names: Vec<String> = (0..hosts).map(|at| format!("\"h{at}\"")).collect();
@@ -62,7 +65,7 @@ fn shares_of_a_mail_store_are_the_store() {
             assert_eq!(sum(&own, |plan| of(&required(plan))), of(&required(&whole)));
         }
         assert!(own.iter().all(|plan| required(plan).limits == required(&whole).limits));
-        // Each database stays in the directory that its global number is assigned to.
+        // Each database stays in the directory that the whole plan assigns to its global number.
         let places = |plan: &ResolvedPlan| match plan.targets[0].kind.clone() {
             TargetKind::Directories { databases, logs } => (databases, logs),
             other => panic!("{other:?}"),
@@ -143,7 +146,7 @@ fn rejects_numbers_that_do_not_divide_evenly() {
     };
     for fleet in ["agents = 2", "names = [\"a\"]", "names = [\"a\", \"b\", \"a\"]"] {
         let said = wrong(&format!("carries = \"share\"\n{fleet}\n"));
-        assert!(said.contains("the owner of each share"), "{said}");
+        assert!(said.contains("contains the agent of each share exactly once"), "{said}");
     }
     let both = "carries = \"share\"\nnames = [\"a\", \"b\"]\n[[fleet.host]]\nname = \"a\"\nset = { seed = 3 }\n";
     assert!(wrong(both).contains("requires the same plan on all hosts"));

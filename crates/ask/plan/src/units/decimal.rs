@@ -1,19 +1,20 @@
-//! Parses decimal numbers with a unit without floating-point arithmetic.
+//! Parses decimal numbers that have a unit. No floating-point arithmetic is used.
 
 use super::UnitError;
 
 /// Largest quantity: 2^63 - 1 base units. This is the limit of TOML integers and file offsets.
 pub(super) const QUANTITY_MAX: u64 = i64::MAX as u64;
 
-/// A number of the form `digits[.digits]`, stored as an integer with all digits, and the number of
-/// decimals.
+/// A number of the form `digits[.digits]`. It is stored as an integer that contains all digits, and
+/// as the number of decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
     mantissa: u128,
     decimals: u32,
 }
 
-/// Splits `"1.5 GiB"` into `1.5` and `"GiB"`. At most one space between them is allowed.
+/// Splits `"1.5 GiB"` into `1.5` and `"GiB"`. At most one space between the number and the unit is
+/// allowed.
 pub(super) fn split<'t>(text: &'t str, example: &str) -> Result<(Decimal, &'t str), UnitError> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
@@ -81,9 +82,10 @@ impl Decimal {
         Self { decimals: self.decimals + 2, ..self }
     }
 
-    /// Returns the nearest floating point number.
+    /// Returns the floating-point number that is nearest to this number.
     pub(super) fn as_f64(self) -> f64 {
-        // Convert via decimal text, so that 0.2 becomes exactly the float 0.2.
+        // The number is converted through its decimal text, so that 0.2 becomes exactly the float
+        // 0.2.
         let digits = format!("{}e-{}", self.mantissa, self.decimals);
         digits.parse().unwrap_or(f64::INFINITY)
     }

@@ -15,8 +15,8 @@ const UNITS: [(&str, u64); 7] = [
     ("ns", 1),
 ];
 
-/// Duration in nanoseconds, at most 2^63 - 1 (292 years). In a plan it is a text such as `"20ms"`,
-/// `"1.5s"` or `"2h"`.
+/// A duration in nanoseconds. The maximum is 2^63 - 1 ns (292 years). In a plan, a duration is a
+/// text such as `"20ms"`, `"1.5s"` or `"2h"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DurationNs(pub u64);
 
@@ -41,7 +41,7 @@ impl FromStr for DurationNs {
     /// The error states the problem and the expected form.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let (number, unit) = decimal::split(text, "\"20ms\"")?;
-        // Accept the Greek letter and the micro sign as well as `us`.
+        // The units `μs` (Greek letter) and `µs` (micro sign) are accepted like `us`.
         let unit = if matches!(unit, "µs" | "μs") { "us" } else { unit };
         match UNITS.iter().find(|(name, _)| *name == unit) {
             Some((_, factor)) => number.times(*factor, text, "nanoseconds").map(Self),

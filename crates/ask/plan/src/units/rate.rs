@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use super::{SizeBytes, UnitError, decimal, serde_as_text};
 
-/// Operations per second, as a finite number of at least 0. In a plan it is a text such as
-/// `"500/s"` or `"0.2/s"`.
+/// A rate in operations per second. It is finite and not negative. In a plan, such a rate is a text
+/// such as `"500/s"` or `"0.2/s"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct OpsPerS(pub f64);
 
@@ -23,7 +23,7 @@ impl FromStr for OpsPerS {
         let what = if unit.is_empty() { "has no unit".to_owned() } else { not_per_second(unit) };
         Err(UnitError::new(
             format!("\"{text}\" {what}"),
-            "write operations per second as \"500/s\"".to_owned(),
+            "give the operations per second in the form \"500/s\"".to_owned(),
         ))
     }
 }
@@ -40,7 +40,8 @@ impl fmt::Display for OpsPerS {
 
 serde_as_text!(OpsPerS);
 
-/// Bytes per second, at most 2^63 - 1. In a plan it is a text such as `"10MiB/s"`.
+/// A rate in bytes per second, at most 2^63 - 1. In a plan, such a rate is a text such as
+/// `"10MiB/s"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BytesPerS(pub u64);
 
@@ -54,7 +55,7 @@ impl FromStr for BytesPerS {
             Some(size) => size.parse().map(|SizeBytes(bytes)| Self(bytes)),
             None => Err(UnitError::new(
                 format!("\"{text}\" is not a rate of bytes"),
-                "write a size per second, such as \"10MiB/s\"".to_owned(),
+                "give a size per second, such as \"10MiB/s\"".to_owned(),
             )),
         }
     }

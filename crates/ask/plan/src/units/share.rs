@@ -5,11 +5,12 @@ use std::str::FromStr;
 
 use super::{UnitError, decimal, serde_as_text};
 
-/// Share from 0 to 1. In a plan it is a number or a percentage, such as `0.7` or `"70%"`.
+/// A share from 0 to 1. In a plan, a share is a number or a percentage, such as `0.7` or `"70%"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Share(pub f64);
 
-/// Percentage from 0 to 100. In a plan it is a number or a text, such as `75` or `"75%"`.
+/// A percentage from 0 to 100. In a plan, a percentage is a number or a text, such as `75` or
+/// `"75%"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Percent(pub f64);
 
@@ -63,7 +64,8 @@ impl FromStr for Share {
     /// The error states the problem and the expected form.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         text.parse::<Percent>()?;
-        // Shift the decimal point before the conversion, so that 12.3 % is exactly the float 0.123.
+        // The decimal point is shifted before the conversion, so that 12.3 % becomes exactly the
+        // float 0.123.
         let (number, _) = decimal::split(text, "\"75%\"")?;
         Self::new(number.hundredth().as_f64())
     }

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use super::{UnitError, decimal, serde_as_text};
 
-/// Names of units with their sizes in bytes. The binary units are those of IEC 80000-13, and the
-/// decimal units those of SI.
+/// Names of units, and the sizes of the units in bytes. The binary units are defined by IEC
+/// 80000-13, and the decimal units by SI.
 const UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
@@ -19,8 +19,8 @@ const UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// Size in bytes, at most 2^63 - 1. In a plan it is a text such as `"4KiB"`, `"1.5GiB"`, `"20GB"`
-/// or `"512B"`.
+/// A size in bytes, at most 2^63 - 1. In a plan, a size is a text such as `"4KiB"`, `"1.5GiB"`,
+/// `"20GB"` or `"512B"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SizeBytes(pub u64);
 
@@ -118,8 +118,8 @@ fn unknown_unit(text: &str, unit: &str) -> UnitError {
             UnitError::new(
                 format!("\"{unit}\" in \"{text}\" {what}"),
                 format!(
-                    "write \"{number}{p}iB\" (powers of 1024) or \"{number}{decimal}B\" (powers \
-                     of 1000)"
+                    "write \"{number}{p}iB\" (powers of 1024) or \"{number}{decimal}B\" (powers of \
+                     1000)"
                 ),
             )
         }

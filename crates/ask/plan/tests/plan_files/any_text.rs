@@ -24,7 +24,7 @@ fn read(text: &str) {
     }
 }
 
-/// Value of any kind, usually wrong for the field.
+/// Returns a value of a random type, which is usually wrong for the field.
 fn value() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<i64>().prop_map(|n| n.to_string()),
@@ -44,7 +44,7 @@ fn value() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Fields of the reference with their sections.
+/// Returns each field of the plan reference with its section.
 fn fields() -> Vec<(String, String)> {
     let mut section = String::new();
     let mut fields = Vec::new();
@@ -84,7 +84,8 @@ fn plan_of_random_fields() -> impl Strategy<Value = String> {
     })
 }
 
-/// Inputs of `hostile_input` that took minutes: thousands of errors in one line, or in many.
+/// These inputs of the fuzz target `hostile_input` took minutes: they contain thousands of errors
+/// in one line, or in many lines.
 #[test]
 fn thousands_of_errors_take_no_longer_than_one() {
     let in_one_line = format!("target.databases = [\"/a\"{}]\n", "\"/mnt/db2\"".repeat(60_000));

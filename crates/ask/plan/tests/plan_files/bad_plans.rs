@@ -1,4 +1,4 @@
-//! Messages for invalid plans. Each case is a complete message, stored as a snapshot.
+//! Tests the messages for invalid plans. Each complete message is stored as a snapshot.
 
 use plimsoll_plan::Plan;
 
@@ -163,7 +163,7 @@ names = { read_source.foo = \"x\" }
 fn a_stream_has_a_name_under_which_its_latencies_can_be_logged() {
     for name in ["random reads", "a,b"] {
         let said = changed(MATRIX, "sizes", &format!("name = \"{name}\"\nsizes"));
-        assert!(said.contains("with a space or a comma"), "{said}");
+        assert!(said.contains("which contains a space or a comma"), "{said}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! `[durability]`: defaults and rejected combinations.
+//! Tests of the section `[durability]`: its defaults and the combinations that are rejected.
 #![allow(clippy::unwrap_used)]
 
 use plimsoll_plan::{DurabilityPhase, Plan, ResolvedPlan, SyncMethod};
@@ -29,7 +29,7 @@ fn a_phase_that_cannot_be_executed_is_rejected() {
     let said = Plan::parse(&text, "p.toml").unwrap_err().to_string();
     assert!(said.contains("is only possible in a plan with a single run"), "{said}");
     for (target, section, more, says) in [
-        ("model = \"single-hdd\"", "", "", "needs a target that stores data"),
+        ("model = \"single-hdd\"", "", "", "requires a target that stores data"),
         (PATH, "", "[repeat]\nruns = 2", "is only possible in a plan with a single run"),
         (PATH, "restore = [\"true\"]", "", "has an effect only with `cut`"),
         (PATH, "size = \"64KiB\"", "", "is too small"),
@@ -38,7 +38,7 @@ fn a_phase_that_cannot_be_executed_is_rejected() {
         (PATH, "load = \"0s\"", "", "is 0"),
         (PATH, "cuts = 0", "", "durability.cuts"),
         (PATH, "kind = \"pover\"", "", "did you mean \"power\"?"),
-        ("nfs = \"nfs://h/e\"", "direct = true", "", "needs direct I/O"),
+        ("nfs = \"nfs://h/e\"", "direct = true", "", "requires direct I/O"),
         (
             "s3 = \"s3://bucket\"\nendpoint = \"http://127.0.0.1:9000\"",
             "sync = \"fsync\"",

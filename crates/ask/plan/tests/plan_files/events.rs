@@ -1,4 +1,4 @@
-//! Events, windows and limits of streams.
+//! Tests of events and their windows, and of limits for single streams.
 
 use plimsoll_plan::{Bound, Knob, Plan, ResolvedPlan, VariedLoad, Window};
 
@@ -37,11 +37,11 @@ start = \"event:backup\"
 
 const RUN: &str = "run = [\"ssh\", \"bmc-3\", \"power\", \"off\"]\n";
 
-/// A plan on a model, with these fields of its event.
+/// Parses a plan for a model. Its event has these fields.
 fn on_model(event: &str) -> Result<Plan, String> {
     let text = format!(
-        "[target]\nmodel = \"vsan-hybrid\"\n[workload.matrix]\n[phases]\nmeasure = \"10m\"\n[[event]]\n\
-         name = \"e\"\nat = \"5m\"\n{event}"
+        "[target]\nmodel = \"vsan-hybrid\"\n[workload.matrix]\n[phases]\nmeasure = \
+         \"10m\"\n[[event]]\nname = \"e\"\nat = \"5m\"\n{event}"
     );
     Plan::parse(&text, "p.toml").map_err(|errors| errors.to_string())
 }
@@ -61,7 +61,7 @@ fn components_of_a_model_fail_or_slow_down_and_commands_are_refused() {
         ("prompt = \"Pull the disk\"\n", "event[0].prompt: has no effect on a model"),
         ("fail = \"node:3\"\nundo = [\"true\"]\n", "event[0].undo: has no effect on a model"),
         ("fail = \"node:3\"\nthrottle = \"hdd\"\nspeed = 0.5\n", "cannot be used with `throttle`"),
-        ("throttle = \"hdd\"\n", "needs a `speed`"),
+        ("throttle = \"hdd\"\n", "requires a `speed`"),
         ("throttle = \"hdd\"\nspeed = 0\n", "is not between 0 and 1"),
         ("throttle = \"hdd\"\nspeed = 1\n", "is not between 0 and 1"),
         ("fail = \"node:3\"\nspeed = 0.5\n", "has an effect only with `throttle`"),
@@ -117,7 +117,7 @@ fn each_host_of_a_fleet_executes_its_own_events_at_the_times_of_all() {
     let [node, backup] = &plan.with_events_on(None).events[..] else { panic!() };
     assert!(!node.has_command() && node.at_ns == plan.events[0].at_ns, "{node:?}");
     assert_eq!(backup.prompt.as_deref(), Some("go"));
-    // The time of an event that follows another is known only where its commands run.
+    // If an event follows another event, its time is known only on the host that runs its commands.
     let after = PLAN.replace("delay = \"30s\"", "run = [\"true\"]");
     let after = Plan::parse(&after, "p.toml").unwrap_or_else(|e| panic!("{e}")).resolve();
     assert_eq!(after.with_events_on(Some("h1")).events.len(), 1);
@@ -144,7 +144,11 @@ fn unknown_and_impossible_events_are_refused_at_their_field() {
         ("undo = [\"ssh\", \"bmc-3\", \"power\", \"on\"]\n", "", "has nothing to undo"),
         ("undo_at = \"8m\"", "undo = [\"true\"]", "duplicate key"),
         ("after = \"power off node 3\"", "after = \"nothing\"", "is not an event of the plan"),
-        ("after = \"power off node 3\"", "after = \"backup\"", "follows itself"),
+        (
+            "after = \"power off node 3\"",
+            "after = \"backup\"",
+            "follows an event that itself waits for this event",
+        ),
         ("name = \"power off node 3\"\n", "", "event[0].name: is missing"),
         ("run = [", "prompt = \"x\"\nrun = [", "cannot be used with `run`"),
         ("run = [\"ssh\", \"bmc-3\", \"power\", \"off\"]\n", "", "has no action"),
@@ -165,7 +169,7 @@ fn unknown_and_impossible_events_are_refused_at_their_field() {
             "host = \"h3\"",
             "has no command to run",
         ),
-        ("undo_at = \"8m\"", "host = \"h3\"\nexpect_lost = \"h3\"", "would run on h3"),
+        ("undo_at = \"8m\"", "host = \"h3\"\nexpect_lost = \"h3\"", "would run on the agent h3"),
         ("delay = \"30s\"", "host = \"h3\"\nrun = [\"true\"]", "an event on another host"),
         ("[target]", "[phases]\nmeasure = \"until-steady\"\n[target]", "fixed length"),
         (
@@ -179,13 +183,13 @@ fn unknown_and_impossible_events_are_refused_at_their_field() {
             "read_latency_p99 = \"50% of before\"\n",
             "share of the value before the events",
         ),
-        ("iops = 3000", "outage_max = \"1s\"", "limit of a window"),
+        ("iops = 3000", "outage_max = \"1s\"", "limit for a window of time"),
         ("iops = 3000", "iops = \"5% of before\"", "share of the value before the events"),
         ("outage_max", "outage", "did you mean `outage_max`"),
         (
             "[requirement]\n[requirement.before]\nread_latency_p99 = \"5ms\"\n[requirement.during]\niops = \"70% of before\"\noutage_max = \"10s\"\n[requirement.after]\nrecovery_max = \"5m\"\nlatency_p99 = \"125% of before\"\n",
             "",
-            "needs a [requirement]",
+            "requires a [requirement]",
         ),
     ] {
         let said = error(from, to);
@@ -201,10 +205,11 @@ fn unknown_and_impossible_events_are_refused_at_their_field() {
     assert!(said.contains("the plan has no events"), "{said}");
 }
 
-/// Streams with a rate, a closed loop and a limited closed loop.
-const THREE: &str = "[target]\npath = \"/mnt/x\"\n[[workload.matrix]]\nname = \"database\"\nfile_size = \"1GiB\"\n\
-    arrival = \"poisson\"\nrate = 300\n[[workload.matrix]]\nname = \"scan\"\nfile_size = \"1GiB\"\n\
-    queue_depth = 4\n[[workload.matrix]]\nname = \"backup\"\nfile_size = \"1GiB\"\nrate = 50\n";
+/// This plan has a stream with a rate, a closed loop, and a closed loop with a rate limit.
+const THREE: &str = "[target]\npath = \"/mnt/x\"\n[[workload.matrix]]\nname = \
+                     \"database\"\nfile_size = \"1GiB\"\narrival = \"poisson\"\nrate = \
+                     300\n[[workload.matrix]]\nname = \"scan\"\nfile_size = \"1GiB\"\nqueue_depth = \
+                     4\n[[workload.matrix]]\nname = \"backup\"\nfile_size = \"1GiB\"\nrate = 50\n";
 
 #[test]
 fn a_search_varies_the_load_of_one_stream_and_leaves_the_others() {
@@ -225,7 +230,7 @@ fn a_search_varies_the_load_of_one_stream_and_leaves_the_others() {
             assert_eq!(before == after, before.name != name, "{name}: {after:?}");
         }
         assert_eq!(step.requirement, resolved.requirement);
-        // The step belongs to the plan only with its own load.
+        // The step matches the plan only if the plan is varied to the same load.
         assert_eq!(plan.differs_from(&step, &[load]), None, "{name}");
         assert!(plan.differs_from(&step, &[load + 1]).is_some(), "{name}");
         assert!(plan.differs_from(&step, &[]).is_some(), "{name}");

@@ -1,4 +1,4 @@
-//! Built-in plans: each resolves, and its comment states its space and time correctly.
+//! Every built-in plan resolves, and its comment states the correct space and time.
 
 use plimsoll_plan::{
     Change, Plan, ResolvedPlan, SizeBytes, gallery, gallery_plan, nearest_gallery_plan, overlay,
@@ -61,7 +61,7 @@ fn names_that_people_type_find_a_plan() {
     ] {
         assert_eq!(plan(typed), Some(name), "{typed}");
     }
-    // An alias names one plan, and hides none.
+    // Each alias names exactly one plan and differs from all plan names.
     let mut seen = std::collections::BTreeSet::new();
     let names = gallery().iter().flat_map(|plan| plan.aliases().chain([plan.name]));
     assert!(names.into_iter().all(|name| seen.insert(name)), "{seen:?}");

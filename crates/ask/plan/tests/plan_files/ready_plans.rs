@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_plan::{Job, JobFault, Plan, ResolvedPlan};
 
-/// None of them names a job.
+/// Panics if a plan names a fio job: none of these plans does.
 fn no_job(_: &str, name: &str, _: &[String]) -> Result<Job, JobFault> {
     panic!("a job {name}")
 }
@@ -59,7 +59,7 @@ fn heavy_is_a_thousand_mailboxes_of_one_gibibyte_at_200_iops() {
             ("log_write_latency_max", 100)
         ]
     );
-    // 125 GiB per database plus a quarter; 44 log files of 1 MiB.
+    // Each database has 125 GiB plus a quarter. Its log has 44 files of 1 MiB.
     assert_eq!(store.database_initial_bytes, 125 << 30);
     assert_eq!(store.database_capacity_bytes, (125 << 30) / 4 * 5);
     let needs = plan.required_bytes(&plan.targets[0]);

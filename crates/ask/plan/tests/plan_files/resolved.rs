@@ -1,4 +1,4 @@
-//! The resolved plan: defaults, text and hash, sweep, and space.
+//! Tests of the resolved plan: defaults, text, hash, sweep and required space.
 
 use plimsoll_plan::{
     Claim, Condition, DurationNs, LatencyClass, LatencyLimit, LimitOrigin, LimitSet, Pattern, Plan,
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const EVERYTHING: &str = include_str!("../plans/everything.toml");
 const STREAMS: &str = include_str!("../plans/streams.toml");
-/// Output of version 1 for these two plans. These files never change.
+/// Text that version 1 wrote for the plan `everything`. This file and the next never change.
 const EVERYTHING_V1: &str = include_str!("../fixtures/everything.resolved-v1.toml");
 const STREAMS_V1: &str = include_str!("../fixtures/streams.resolved-v1.toml");
 
@@ -19,8 +19,8 @@ fn resolve(text: &str) -> ResolvedPlan {
 
 fn mailbox(requirement: &str, fields: &str, rest: &str) -> String {
     format!(
-        "{requirement}\n[target]\npath = \"/mnt/x\"\n[workload.mailbox]\nmailboxes = 100\n\
-         mailbox_size = \"100MiB\"\n{fields}\n{rest}"
+        "{requirement}\n[target]\npath = \"/mnt/x\"\n[workload.mailbox]\nmailboxes = \
+         100\nmailbox_size = \"100MiB\"\n{fields}\n{rest}"
     )
 }
 
@@ -112,8 +112,8 @@ fn a_limit_of_the_plan_replaces_that_of_the_set() {
 
 #[test]
 fn a_matrix_has_the_limits_that_it_states() {
-    let text = "[requirement]\niops = 5000\nread_latency_p999 = \"5ms\"\nlatency_avg = \"1ms\"\n\
-                [target]\npath = \"/x\"\n[workload.matrix]\nfile_size = \"1GiB\"";
+    let text = "[requirement]\niops = 5000\nread_latency_p999 = \"5ms\"\nlatency_avg = \
+                \"1ms\"\n[target]\npath = \"/x\"\n[workload.matrix]\nfile_size = \"1GiB\"";
     let requirement = resolve(text).requirement.expect("a requirement");
     assert_eq!(requirement.limit_set, LimitSet::Plan);
     assert_eq!(requirement.page_fault_stalls_max_per_s, None);
@@ -147,8 +147,8 @@ fn claims_follow_the_operations() {
     assert_eq!(claims("0"), [Claim::SustainedWrite]);
     assert_eq!(claims("[100, 50]"), [Claim::MediaRead, Claim::SustainedWrite]);
     assert_eq!(resolve("[target]\nnull = true\n[workload.matrix]").claims, []);
-    let two = "[[target]]\nname = \"a\"\nnull = true\n[[target]]\nname = \"b\"\npath = \"/x\"\n\
-               [workload.matrix]";
+    let two = "[[target]]\nname = \"a\"\nnull = true\n[[target]]\nname = \"b\"\npath = \
+               \"/x\"\n[workload.matrix]";
     assert_eq!(resolve(two).claims, [Claim::MediaRead, Claim::Comparative]);
 }
 
@@ -158,7 +158,7 @@ fn threads_and_cache_follow_the_target() {
         let plan = resolve(&mailbox("", fields, ""));
         plan.workload.mailbox().expect("a mail store").clone()
     };
-    // 1.5 × 100 × 9 / 135 = 10.
+    // 100 mailboxes × 9 IOPS × 1.5 / 135 = 10 threads.
     assert_eq!(store("iops_per_mailbox = 9").threads, 10);
     assert_eq!(store("iops_per_mailbox = 9.1").threads, 11);
     assert_eq!(store("").threads, 1);
@@ -191,7 +191,8 @@ fn rate_is_stated_once() {
 fn databases_are_alike_and_whole_pages() {
     let plan = resolve(&mailbox("", "databases = 3", ""));
     let store = plan.workload.mailbox().expect("a mail store");
-    // 10,000 MiB over three, rounded up to 32 KiB, plus a quarter.
+    // Each of the three databases has a third of 10,000 MiB, rounded up to pages of 32 KiB, plus a
+    // quarter.
     assert_eq!(store.database_initial_pages(), 106_667);
     assert_eq!(store.database_capacity_pages(), 106_667 + 26_667);
     let need = plan.required_bytes(&plan.targets[0]);
@@ -201,8 +202,9 @@ fn databases_are_alike_and_whole_pages() {
 
 #[test]
 fn space_is_dealt_to_directories() {
-    let text = "[target]\ndatabases = [\"/a\", \"/b\"]\nlogs = [\"/b\", \"/l\"]\n[workload.mailbox]\n\
-                mailboxes = 96\nmailbox_size = \"10MiB\"\ndatabases = 3\ngrowth_reserve = 0";
+    let text = "[target]\ndatabases = [\"/a\", \"/b\"]\nlogs = [\"/b\", \
+                \"/l\"]\n[workload.mailbox]\nmailboxes = 96\nmailbox_size = \"10MiB\"\ndatabases = \
+                3\ngrowth_reserve = 0";
     let plan = resolve(text);
     let figures: Vec<(String, u64)> = plan
         .required_bytes(&plan.targets[0])
@@ -215,14 +217,14 @@ fn space_is_dealt_to_directories() {
 
 #[test]
 fn a_sweep_has_a_point_for_each_combination() {
-    let text = "[target]\nnfs = [\"nfs://h/a\", \"nfs://h/b\"]\n[workload.matrix]\n\
-                sizes = \"4KiB..128KiB\"\nreads = [100, 75, 50, 25, 0]\n\
-                patterns = [\"random\", \"sequential\"]\nqueue_depth = 4\nfiles = 15\n\
-                file_size = \"20GB\"\nmetadata = 5\n[repeat]\nruns = 2\n";
+    let text = "[target]\nnfs = [\"nfs://h/a\", \"nfs://h/b\"]\n[workload.matrix]\nsizes = \
+                \"4KiB..128KiB\"\nreads = [100, 75, 50, 25, 0]\npatterns = [\"random\", \
+                \"sequential\"]\nqueue_depth = 4\nfiles = 15\nfile_size = \"20GB\"\nmetadata = \
+                5\n[repeat]\nruns = 2\n";
     let plan = resolve(text);
     let points = plan.points();
     assert_eq!((points.len(), plan.point_count()), (60, 60));
-    // Ten minutes and ten seconds per point, twice.
+    // Each of the 60 points takes ten minutes and ten seconds, and the plan runs twice.
     assert_eq!(plan.measuring_ns(), DurationNs::s(60 * 2 * 610).0);
     assert_eq!(points[0].label, "random 4KiB r100 q4");
     assert_eq!(points[1].label, "random 4KiB r75 q4");
@@ -313,8 +315,8 @@ fn a_check_is_an_object_for_scripts() {
 
 #[test]
 fn a_comparison_is_run_target_by_target() {
-    let text = "[[target]]\nname = \"ext4\"\npath = \"/e\"\n[[target]]\nname = \"btrfs\"\npath = \"/b\"\n\
-                [workload.matrix]\n[phases]\ncondition = \"fill-twice\"";
+    let text = "[[target]]\nname = \"ext4\"\npath = \"/e\"\n[[target]]\nname = \"btrfs\"\npath = \
+                \"/b\"\n[workload.matrix]\n[phases]\ncondition = \"fill-twice\"";
     let plan = resolve(text);
     assert_eq!(plan.phases.condition, Condition::FillTwice);
     let second = plan.for_target(1).expect("two targets");
@@ -325,7 +327,7 @@ fn a_comparison_is_run_target_by_target() {
 }
 
 proptest! {
-    /// For all sizes, the databases fit the mailboxes, and all divisors are above 0.
+    /// For all sizes, the databases have room for the mailboxes, and all divisors are above 0.
     #[test]
     fn stores_hold_their_mailboxes(
         mailboxes in 1u64..1 << 24,
@@ -334,8 +336,8 @@ proptest! {
         reserve in 0u32..=100,
     ) {
         let text = format!(
-            "[target]\npath = \"/x\"\n[workload.mailbox]\nmailboxes = {mailboxes}\n\
-             mailbox_size = \"{size}B\"\ndatabases = {databases}\ngrowth_reserve = \"{reserve}%\"\n"
+            "[target]\npath = \"/x\"\n[workload.mailbox]\nmailboxes = {mailboxes}\nmailbox_size = \
+             \"{size}B\"\ndatabases = {databases}\ngrowth_reserve = \"{reserve}%\"\n"
         );
         let plan = Plan::parse(&text, "p.toml");
         prop_assume!(plan.is_ok());

@@ -14,14 +14,14 @@ use crate::latency::{self, Interval, Packed, histogram};
 use crate::run::Phase;
 use crate::series::{Data, Row, drained_class, errors_class};
 
-/// Evidence of one host.
+/// Evidence of one host, which is merged with that of other hosts.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// The host's bundle.
     pub bundle: Bundle,
-    /// Intervals of `latency.hlog` within the measured phase.
+    /// Intervals of `latency.hlog` that are within the measured phase.
     pub spans: Vec<Interval>,
-    /// Start of the run on the fleet's clock.
+    /// Start of the host's run on the fleet's clock.
     pub start_ns: u64,
     /// Error bound of `start_ns`.
     pub error_ns: u64,
@@ -51,28 +51,30 @@ impl Part {
 /// Merged evidence of all hosts.
 #[derive(Clone, Debug, Default)]
 pub struct MergedEvidence {
-    /// Totals within the window and the measured time of each host, in the order of the parts.
+    /// For each host, in the order of the parts: its totals within the window, and its measured
+    /// time.
     pub hosts: Vec<(Vec<Class>, u64)>,
     /// Totals of all hosts.
     pub classes: Vec<Class>,
-    /// Latency histogram of each tag.
+    /// Latency histogram of each tag, merged over all hosts and intervals.
     pub latency: BTreeMap<String, Histogram<u64>>,
-    /// Latency histograms of each tag in each interval.
+    /// Latency histograms of each tag in each interval, merged over all hosts.
     pub intervals: Vec<Interval>,
-    /// Rows of the classes and gauges of failed I/Os, summed over all hosts. In them, phase 0 is
-    /// the window.
+    /// Rows of the classes, and rows of the gauges that count failed I/Os. The rows are summed over
+    /// all hosts. In these rows, phase 0 is the window.
     pub series: Vec<Row>,
 }
 
-/// Returns the start and the end of a host's measured phase, on the fleet's clock.
+/// Returns two times: when a host's measured phase started and when it ended, on the fleet's clock.
 fn measured_span(part: &Part) -> Option<(u64, u64)> {
     let phase: &Phase = part.bundle.run.measure()?;
     let start_ns = part.start_ns + phase.start_ns;
     Some((start_ns, start_ns + phase.duration_ns))
 }
 
-/// Computes the window in which all hosts measured at the same time. Intervals outside the window
-/// are removed as a whole, because only the interval in which an I/O completed is known.
+/// Computes the window in which all hosts measured at the same time. An interval is included or
+/// removed as a whole, because the exact time at which an I/O completed within an interval is
+/// unknown.
 fn common_window(parts: &[Part], interval_ns: u64) -> Option<CommonWindow> {
     let spans: Vec<(u64, u64)> = parts.iter().map(measured_span).collect::<Option<_>>()?;
     let start = |pick: fn(u64, u64) -> u64| spans.iter().map(|s| s.0).reduce(pick);
@@ -169,8 +171,8 @@ pub fn merge(
     Ok(Some((window, merged)))
 }
 
-/// Returns how many intervals a histogram usually spans. If a host measures in intervals of less
-/// than a second, each of its histograms spans one second.
+/// Returns the number of intervals that a histogram usually spans. If the intervals of a host are
+/// shorter than a second, each of its histograms spans one second.
 fn intervals_per_span(parts: &[Part], interval_ns: u64) -> u64 {
     let spans = parts.iter().flat_map(|part| &part.spans);
     let mut lengths: Vec<u64> = spans.map(|span| span.duration_ns).collect();
@@ -179,7 +181,7 @@ fn intervals_per_span(parts: &[Part], interval_ns: u64) -> u64 {
     (usual_ns.saturating_add(interval_ns / 2) / interval_ns).max(1)
 }
 
-/// Maps the intervals of a host to intervals of the window.
+/// Assigns the intervals of a host to intervals of the window.
 struct Grid<'p> {
     window: CommonWindow,
     interval_ns: u64,
@@ -187,9 +189,9 @@ struct Grid<'p> {
 }
 
 impl Grid<'_> {
-    /// Returns the window interval that contains the middle of a host's interval. If no intervals
-    /// are removed, an interval outside the window is counted in the first or last interval of the
-    /// window.
+    /// Returns the interval of the window that contains the middle of a host's interval. If no
+    /// intervals are removed, an interval outside the window counts as part of the first or last
+    /// interval of the window.
     fn number(&self, start_ns: u64, duration_ns: u64) -> Option<u64> {
         let middle_ns = self.part.start_ns + start_ns + duration_ns / 2;
         let number = middle_ns.checked_sub(self.window.start_ns).map(|ns| ns / self.interval_ns);
@@ -201,8 +203,8 @@ impl Grid<'_> {
         }
     }
 
-    /// Returns the rows of the classes and the gauges of failed I/Os in the measured phase. Rows of
-    /// drained I/Os are omitted.
+    /// Returns two kinds of rows of the measured phase: the rows of classes, and the gauges that
+    /// count failed I/Os. Rows of drained I/Os are omitted.
     fn rows(&self) -> impl Iterator<Item = (u64, &Row)> {
         let run = &self.part.bundle.run;
         let phase = run.phases.iter().position(|p| p.kind == crate::run::PhaseKind::Measure);
@@ -224,7 +226,7 @@ impl Grid<'_> {
         spans.filter_map(|span| Some((self.number(span.start_ns, span.duration_ns)?, span)))
     }
 
-    /// Returns the host's totals for each class, and the length of the time that these totals
+    /// Returns the totals of the host for each class, and the length of the time that these totals
     /// describe.
     fn classes(&self) -> (Vec<Class>, u64) {
         let run = &self.part.bundle.run;
@@ -275,10 +277,12 @@ mod tests {
     use crate::run::{ClassTotals, PhaseKind};
 
     const SECOND: u64 = 1_000_000_000;
-    const PLAN: &str = "version = 1\nname = \"p\"\n[target]\npath = \"/x\"\n[workload.matrix]\n\
-        file_size = \"1GiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n";
+    const PLAN: &str = "version = 1\nname = \"p\"\n[target]\npath = \
+                        \"/x\"\n[workload.matrix]\nfile_size = \"1GiB\"\n[phases]\nmeasure = \
+                        \"60s\"\n[evidence]\nmin_measure = \"10s\"\n";
 
-    /// Returns a host that makes `per_second` reads of `latency_ns` in each of `seconds` seconds.
+    /// Returns a host that makes `per_second` reads each second for `seconds` seconds, with a
+    /// latency of `latency_ns`.
     fn part(start_ns: u64, seconds: u64, per_second: u64, latency_ns: u64) -> Part {
         let mut run = run();
         run.phases = vec![Phase {
@@ -350,8 +354,9 @@ mod tests {
         assert_eq!(all.latency_ns_max, 9_000_000);
         let read = &merged.latency["load.read"];
         assert_eq!(read.len(), 600);
-        // The slow host made the slowest third of the I/Os. The merged percentile differs from the
-        // percentile of each host and from the mean of these percentiles.
+        // A third of all I/Os are from the slow host, and each of them is slower than all I/Os of
+        // the fast host. The merged percentile is neither the percentile of a host nor the mean of
+        // the two percentiles.
         assert!(read.equivalent(read.value_at_quantile(0.6), 2_000_000));
         assert!(read.equivalent(read.value_at_quantile(0.7), 9_000_000));
         assert_eq!(merged.series.len(), 4);
@@ -370,7 +375,7 @@ mod tests {
                 part.bundle.series.push(Row { phase, start_ns, duration_ns, name, data });
             }
         }
-        // Intervals last 250 ms, and histograms span one second.
+        // An interval lasts 250 ms, and a histogram spans one second.
         let (window, merged) = merge(&parts, SECOND / 4).unwrap().unwrap();
         assert_eq!(window.intervals, 16);
         let gauges: Vec<&Row> =

@@ -1,11 +1,11 @@
-//! The line that a writer has appended, and its position among the earlier lines.
+//! The line that a writer has appended, and the earlier lines.
 
 use std::collections::BTreeSet;
 
 use super::{Event, HeadState, Link, Question, Start, TornTail, position};
 use crate::run::LedgerPosition;
 
-/// The appended line, and the lines before it.
+/// The line that was appended, and the lines before it.
 pub(super) struct AppendedLine {
     pub own: Link,
     pub earlier: Vec<Link>,
@@ -20,7 +20,7 @@ impl AppendedLine {
             plan == start.plan_sha256
                 || start.question.as_ref().zip(question).is_some_and(|(a, b)| a.is_alike(b))
         };
-        // Counts of similar runs exclude runs of the same experiment, because these are reported
+        // Runs of the same experiment are not counted as similar runs, because they are reported
         // together with this run.
         let (of_plan, given_up) = self.count_earlier(None, same_plan);
         let (of_question, alike_given_up) = self.count_earlier(start.experiment, alike);
@@ -47,8 +47,9 @@ impl AppendedLine {
         }
     }
 
-    /// Counts earlier runs whose plan hash and question `takes` accepts. Runs of the experiment
-    /// `but_of` are not counted. Also returns how many of the counted runs did not complete.
+    /// Counts earlier runs. `takes` decides by the plan hash and the question of a run whether the
+    /// run is counted. Runs of the experiment `but_of` are not counted. Also returns how many of
+    /// the counted runs did not complete.
     fn count_earlier(
         &self,
         but_of: Option<&str>,

@@ -1,10 +1,11 @@
-//! Cached ledger, for servers that read the ledger repeatedly. Lines that were checked once are not
-//! parsed and hashed again.
+//! A cached ledger, for servers that read the ledger repeatedly. Lines that were already checked
+//! are not parsed and hashed again.
 //!
 //! Each read loads the whole file and compares its beginning with the bytes that were checked
-//! before. Only later bytes are parsed, as a continuation of the chain. The cache does not rely on
-//! the file's length or timestamps. If the file was changed, truncated or replaced, all lines are
-//! parsed again. The result is always the same as that of [`Ledger::read_chain`].
+//! before. Only the bytes after this beginning are parsed, as a continuation of the chain. The
+//! cache does not rely on the file's length or timestamps. If the file was changed, truncated or
+//! replaced, all lines are parsed again. The result is always the same as that of
+//! [`Ledger::read_chain`].
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Ledger, Link, TornTail, tail};
 use crate::EvidenceError;
 
-/// A ledger with a cache of its checked lines.
+/// A ledger with a cache of the lines that were already checked.
 #[derive(Debug)]
 pub struct CachedLedger {
     ledger: Ledger,
@@ -22,12 +23,12 @@ pub struct CachedLedger {
 /// Checked lines.
 #[derive(Debug, Default)]
 struct CheckedLines {
-    /// Bytes of the checked lines, including the last line feed.
+    /// Bytes of the lines that were already checked, including the last line feed.
     lines: Vec<u8>,
     links: Arc<Vec<Link>>,
 }
 
-/// The lines of a ledger, and its torn last line if there is one.
+/// The lines of a ledger. If the last line is torn, it is stored separately.
 pub type Chain = (Arc<Vec<Link>>, Option<TornTail>);
 
 impl CachedLedger {
@@ -43,13 +44,14 @@ impl CachedLedger {
         self.ledger.path()
     }
 
-    /// Reads the ledger as [`Ledger::read_chain`] does, and also returns a torn last line.
+    /// Reads the ledger as [`Ledger::read_chain`] does. If the last line is torn, also returns this
+    /// line.
     ///
     /// # Errors
     /// See [`Ledger::read`].
     pub fn read(&self) -> Result<Chain, EvidenceError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // The cache is emptied here, so it remains empty if an error occurs.
+        // The cache is emptied before the ledger is read, so it remains empty if an error occurs.
         let CheckedLines { lines: checked, mut links } = std::mem::take(&mut *known);
         let (mut bytes, head) = self.ledger.read_bytes()?;
         let (lines, torn) = tail::split(&bytes);

@@ -1,10 +1,10 @@
 //! `ledger.head`: the number of lines in the ledger, and the SHA-256 of the last line.
 //!
-//! In the chain, each line is protected by the next line, but no line protects the last line. The
-//! head protects it: if the last line is changed or removed, it no longer matches the head. The
-//! head is replaced after each line, under the ledger's lock. If a writer is killed before it has
-//! replaced the head, or the disk is full, the head is older than the ledger. The head is never
-//! newer than the ledger.
+//! In the chain, each line is protected by the next line, but the last line has no next line. The
+//! head protects it: if the last line is changed or removed, the ledger no longer matches the head.
+//! The head is replaced after each line, under the ledger's lock. If the disk is full, or if a
+//! writer is killed before it has replaced the head, the head is older than the ledger. The head is
+//! never newer than the ledger.
 //!
 //! Anyone who can change the ledger can also change the head. A signed statement makes such changes
 //! detectable.
@@ -17,15 +17,15 @@ use serde::{Deserialize, Serialize};
 
 use super::Link;
 
-/// Message for a missing head.
+/// Message that is reported if the head is missing.
 const TAKEN_AWAY: &str = "its head file is missing, so its last line is not protected";
 
-/// Content of the head.
+/// Content of the head file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Number of lines.
+    /// Number of lines in the ledger.
     pub lines: u64,
-    /// SHA-256 of the last line.
+    /// SHA-256 of the last line of the ledger.
     pub last_sha256: String,
 }
 
@@ -53,13 +53,14 @@ impl Head {
         Some(Self { lines: chain.len() as u64, last_sha256: last.sha256.clone() })
     }
 
-    /// Returns the text of the head file. Any other text is not a valid head.
+    /// Returns the text of the head file. The head is valid only if its file contains exactly this
+    /// text.
     #[must_use]
     pub fn text(&self) -> String {
         format!("{} {}\n", self.lines, self.last_sha256)
     }
 
-    /// Replaces the head on disk.
+    /// Replaces the head file on disk.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -83,13 +84,14 @@ impl Head {
         (head.text() == text).then_some(head)
     }
 
-    /// Checks that a chain matches the head. The error contains the number of the line that does
-    /// not match, and the reason.
+    /// Checks that a chain matches the head. If it does not match, the error contains the line
+    /// number and the reason.
     fn check(&self, chain: &[Link]) -> Result<(), (u64, String)> {
         let has = chain.len() as u64;
         if has < self.lines {
             let says = format!(
-                "it was cut short: its head counts {} lines, but the ledger has {has}",
+                "it was cut short: according to its head file, it should have {} lines, but it \
+                 has {has}",
                 self.lines
             );
             return Err((has + 1, says));
@@ -115,8 +117,8 @@ pub(super) enum StoredHead {
     Other(String),
 }
 
-/// Reads the head. Callers read the head before the ledger. Lines that are appended between the two
-/// reads only make the head older than the ledger, which is permitted.
+/// Reads the head. Callers must read the head before the ledger. If lines are appended between the
+/// two reads, the head is only older than the ledger, which is permitted.
 pub(super) fn read(ledger: &Path) -> StoredHead {
     match fs::read(path_of(ledger)) {
         Ok(bytes) => match std::str::from_utf8(&bytes).ok().and_then(Head::parse) {
@@ -128,7 +130,7 @@ pub(super) fn read(ledger: &Path) -> StoredHead {
     }
 }
 
-/// Checks a chain against its head. Returns `None` if the ledger never had a head.
+/// Checks a chain against its head. Returns `None` if the ledger has never had a head.
 pub(super) fn check(found: &StoredHead, chain: &[Link]) -> Option<Result<(), (u64, String)>> {
     match found {
         StoredHead::Head(head) => Some(head.check(chain)),
@@ -177,10 +179,10 @@ mod tests {
         says(&ledger, 3, "its hash differs from the hash in the head");
         let two: String = text.lines().take(2).map(|line| format!("{line}\n")).collect();
         fs::write(ledger.path(), &two).unwrap();
-        says(&ledger, 3, "cut short: its head counts 3 lines, but the ledger has 2");
+        says(&ledger, 3, "according to its head file, it should have 3 lines, but it has 2");
         fs::remove_file(ledger.path()).unwrap();
-        says(&ledger, 1, "cut short: its head counts 3 lines, but the ledger has 0");
-        // The next line records the mismatch, and the chain continues.
+        says(&ledger, 1, "according to its head file, it should have 3 lines, but it has 0");
+        // The next line that is written records the mismatch, and the chain continues.
         fs::write(ledger.path(), &two).unwrap();
         enter(&ledger, "d");
         let entries = ledger.read().unwrap();
@@ -216,8 +218,8 @@ mod tests {
         let chain = ledger.read_chain().unwrap();
         Head::of(&chain[..2]).unwrap().write(ledger.path()).unwrap();
         assert_eq!(ledger.read().unwrap().len(), 3);
-        // The ledger was written by an older version, or its first writer was killed before it
-        // wrote the head.
+        // If there is no head, an older version wrote the ledger, or the first writer was killed
+        // before it wrote the head.
         let first = fs::read_to_string(ledger.path()).unwrap().lines().next().unwrap().to_owned();
         fs::write(ledger.path(), format!("{first}\n")).unwrap();
         fs::remove_file(&path).unwrap();

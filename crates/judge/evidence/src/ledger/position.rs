@@ -1,9 +1,10 @@
-//! Compares the ledger position in a bundle with the ledger itself.
+//! Compares the ledger position that a bundle claims with the ledger itself.
 //!
 //! The ledger records when a run started, how it ended, and the seal of its bundle. The bundle
-//! records the identity of the ledger, the line of the run's start, and the hash of the previous
-//! line. A bundle that is changed and sealed again therefore contradicts the ledger. A ledger that
-//! is truncated, rewritten or restarted contradicts the bundles of the runs that it recorded.
+//! records the identity of the ledger, the number of the line with the run's start, and the hash of
+//! the line before that. If a bundle is changed and sealed again, it therefore contradicts the
+//! ledger. A ledger that is truncated, rewritten or restarted contradicts the bundles of the runs
+//! that it recorded.
 
 use super::{DerivedHashes, Event, Link};
 use crate::EvidenceError;
@@ -25,49 +26,49 @@ pub enum LedgerMatch {
     Recorded(RecordedRun),
     /// The ledger does not contain the run or its end, so it cannot confirm the bundle.
     Missing {
-        /// The reason, as a sentence.
+        /// The reason as a full sentence.
         says: String,
     },
     /// The ledger contradicts the bundle.
     Contradicted {
-        /// The contradiction, as a sentence.
+        /// The contradiction as a full sentence.
         says: String,
     },
 }
 
-/// A run for which ledger and bundle match.
+/// A run whose bundle matches the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedRun {
-    /// Number of the line that records the run's start, from 1.
+    /// Number of the line that records the start of the run. Lines are counted from 1.
     pub position: u64,
-    /// Number of the line that records the run's end.
+    /// Number of the line that records the end of the run.
     pub ended_at: u64,
     /// Total number of lines in the ledger.
     pub lines: u64,
-    /// Time of the first line, nanoseconds since 1970.
+    /// Time of the ledger's first line, in nanoseconds since 1970.
     pub began_unix_ns: u64,
-    /// Most recent verdict, in capitals.
+    /// Most recent verdict, in capital letters.
     pub verdict: String,
-    /// All verdicts on the run in the ledger, the oldest first; empty if an older version wrote the
-    /// ledger.
+    /// All verdicts that the ledger contains for the run, the oldest first; empty if an older
+    /// version wrote the ledger.
     pub entered: Vec<RecordedVerdict>,
-    /// Number of bundles of later runs that contain the hash of a line after this run's end.
-    /// Someone who rewrote the lines of this run later must also have changed these bundles.
+    /// Number of later runs whose bundles contain the hash of a line after the end of this run. If
+    /// someone later rewrote the lines of this run, these bundles had to be changed too.
     pub later_witnesses: u64,
 }
 
-/// A verdict in the ledger, with the hashes of the derived files.
+/// A verdict that the ledger contains, with the hashes of the derived files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedVerdict {
-    /// Line number, from 1.
+    /// Line number, counted from 1.
     pub line: u64,
-    /// Verdict in capitals.
+    /// Verdict, in capital letters.
     pub verdict: String,
     /// Hashes of the derived files.
     pub derived: DerivedHashes,
 }
 
-/// Counts the bundles whose claimed position in the ledger does not contain their run.
+/// Counts the bundles that claim a position in the ledger at which their run is not recorded.
 #[must_use]
 pub fn count_missing(known: &[ClaimedPosition], chain: &[Link]) -> u64 {
     known.iter().filter(|witness| !is_at(witness, chain)).count() as u64
@@ -87,8 +88,8 @@ fn at(chain: &[Link], position: u64) -> Option<&Link> {
     chain.get(usize::try_from(position.checked_sub(1)?).ok()?)
 }
 
-/// Compares a run and the seal of its bundle with the ledger. `later` are the claimed ledger
-/// positions of other bundles in the catalogue.
+/// Compares a run and the seal of its bundle with the ledger. `later` contains the ledger positions
+/// that other bundles in the catalogue claim.
 #[must_use]
 pub fn check_run(
     chain: Result<&[Link], &EvidenceError>,
@@ -128,8 +129,8 @@ fn held(
     let own = run.experiment.as_ref().map(|place| place.id.as_str());
     let wrong = [
         ("name", *name != run.name),
-        // For a foreign tool, the plan is not compared: it is derived from the tool's result, which
-        // exists only after the start.
+        // If another tool generated the load, the plan is not compared. It is derived from the
+        // tool's result, which did not exist when the start was recorded.
         ("plan", *plan_sha256 != run.plan_sha256 && run.driver != Driver::Foreign),
         ("experiment", experiment.as_deref() != own),
         ("start", start.entry.unix_ns != run.started_unix_ns),
@@ -155,7 +156,7 @@ fn held(
             note(link, verdict, written);
         }
     }
-    // If runs overlap, another run can start after this run's start and before its end.
+    // If runs overlap, another run can start after this run started and before this run ended.
     let after = |line: u64| {
         move |witness: &&ClaimedPosition| {
             let ClaimedPosition { run_id, position } = witness;
@@ -193,8 +194,8 @@ fn same_ledger(chain: &[Link], position: &LedgerPosition) -> Option<bool> {
     Some(chain.first().is_some_and(|link| link.sha256 == *first))
 }
 
-/// Returns the line that records the run's start. It must be at the position that the bundle
-/// claims.
+/// Returns the line that records the start of the run. The line must be at the position that the
+/// bundle claims.
 fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, LedgerMatch> {
     let is_start = |link: &&Link| {
         link.entry.run_id == run.run_id && matches!(link.entry.event, Event::Started { .. })
@@ -213,8 +214,7 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, LedgerMatch> {
     let lines = chain.len() as u64;
     match (found, same_ledger(chain, position)) {
         (None, Some(true)) if position.position > lines => Err(differs(format!(
-            "the ledger was cut short: it has {lines} lines, but the start of this run was line \
-             {}",
+            "the ledger was cut short: it has {lines} lines, but the start of this run was line {}",
             position.position
         ))),
         (None, Some(true)) => Err(differs(format!(
@@ -224,8 +224,8 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, LedgerMatch> {
         ))),
         (None, _) if chain.is_empty() => Err(missing("no ledger on this host contains this run")),
         (None, _) => Err(missing(format!(
-            "this run is not in the ledger: the run is from another machine or user, or the \
-             ledger was restarted ({})",
+            "this run is not in the ledger: the run is from another machine or user, or the ledger \
+             was restarted ({})",
             began(chain, run)
         ))),
         (Some(link), _) => {
@@ -237,8 +237,8 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, LedgerMatch> {
             {
                 return Err(differs(format!(
                     "line {} of the ledger is the start of this run, but the bundle records a \
-                     different position or a different previous line: the ledger or the bundle \
-                     was rewritten",
+                     different position or a different previous line: the ledger or the bundle was \
+                     rewritten",
                     link.entry.position
                 )));
             }
@@ -258,8 +258,8 @@ fn began(chain: &[Link], run: &Run) -> String {
     }
 }
 
-/// Returns the line that records the run's end, with the verdict and the hashes of the derived
-/// files.
+/// Returns the line that records the end of the run, and the verdict and hashes of derived files
+/// that it contains.
 fn end_of<'a>(
     chain: &'a [Link],
     run: &Run,
@@ -273,8 +273,8 @@ fn end_of<'a>(
     });
     let Some((link, end, verdict, entered, derived)) = ends.next() else {
         return Err(missing(
-            "the ledger contains the start of this run but not its end: the run was killed while \
-             it wrote its bundle, or the ledger was cut short",
+            "the ledger contains the start of this run but not its end: the run was killed while it \
+             wrote its bundle, or the ledger was cut short",
         ));
     };
     let line = link.entry.position;
@@ -286,15 +286,16 @@ fn end_of<'a>(
     }
     if entered != seal_sha256 {
         return Err(differs(format!(
-            "the bundle was changed and sealed again: line {line} of the ledger records a \
-             different seal for this bundle"
+            "the bundle was changed and sealed again: line {line} of the ledger records a different \
+             seal for this bundle"
         )));
     }
-    // Older versions recorded every abnormal end of an observed command as `environment`.
+    // Older versions recorded the outcome `environment` for every abnormal end of an observed
+    // command.
     if derived.is_some() && end != run.end.kind.word() {
         return Err(differs(format!(
-            "line {line} of the ledger states that this run ended as `{end}`, but the bundle \
-             states a different end"
+            "line {line} of the ledger states that this run ended as `{end}`, but the bundle states \
+             a different end"
         )));
     }
     Ok((link, verdict.clone(), derived.clone()))
@@ -313,7 +314,8 @@ mod tests {
         runs: Vec<Run>,
     }
 
-    /// Creates three runs of one plan. The name of each run is also the hash of its seal.
+    /// Creates three runs of one plan. In this test, the name of a run is also used as the hash of
+    /// its seal.
     fn three() -> Fixture {
         let directory = tempfile::tempdir().unwrap();
         let ledger = Ledger::at(directory.path().join("ledger.jsonl"));
@@ -338,7 +340,8 @@ mod tests {
         }
     }
 
-    /// Rewrites the head, like an attacker who knows about it.
+    /// Rewrites the head so that it matches the ledger, as an attacker who knows about the head
+    /// would do.
     fn fit_head(ledger: &Ledger) {
         let text = std::fs::read_to_string(ledger.path()).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
@@ -427,7 +430,7 @@ mod tests {
         let fresh = one(&kept.ledger, "d");
         assert_eq!(fresh.ledger.as_ref().unwrap().began_unix_ns, Some(1_100));
         says(&kept, &kept.runs[1], "b", "restarted (its first line is 0 s later than");
-        // The chain is valid, but contains a different seal for the first run.
+        // This ledger has a valid chain, but it contains a different seal for the first run.
         let forged = Ledger::at(kept.ledger.path().with_file_name("forged"));
         for (id, seal) in [("a", "other"), ("b", "b"), ("c", "c")] {
             let unix_ns = 1_000 + u64::from(id.as_bytes()[0]);

@@ -1,6 +1,6 @@
-//! Question of a run: its workload and system. Questions are compared approximately. Two runs have
-//! the same question even if their names, their directories on the same file system, or a few KiB
-//! of their sizes differ.
+//! The question of a run consists of its workload and its system. Questions are compared
+//! approximately. Two runs can have the same question even if their names differ, if their
+//! directories on the same file system differ, or if their sizes differ by a few KiB.
 
 use std::collections::BTreeMap;
 
@@ -11,36 +11,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment::{Environment, Mount};
 
-/// Two numbers are similar if their relative difference is at most this.
+/// Two numbers are similar if their relative difference is not greater than this value.
 const TOLERANCE: f64 = 0.1;
-/// Two percentages are similar if they differ by at most this many percentage points.
+/// Two percentages are similar if their difference is not greater than this number of percentage
+/// points.
 const TOLERANCE_PERCENT: f64 = 10.0;
 
-/// Workload of a run, and the system to which the run applies it.
+/// Workload of a run, and the system to which the run applies the workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// System under test: file system and device, export, bucket or model.
+    /// System under test. It is a file system with its device, an export, a bucket, or a model.
     pub target: String,
-    /// `mailbox` or `matrix`.
+    /// Kind of workload: `mailbox` or `matrix`.
     pub workload: String,
     /// True if the plan has a requirement.
     pub required: bool,
-    /// Further numbers that distinguish questions. The name of a number contains its unit. If the
+    /// Other numbers that distinguish questions. The name of a number contains its unit. If the
     /// plan has no requirement, the load (clients, threads, rate) is included. Otherwise it is
     /// excluded, because users may tune the load until the run meets the requirement.
     pub numbers: BTreeMap<String, f64>,
-    /// SHA-256 of the resolved plan without its requirement, claims, names and seed; absent in
-    /// lines that earlier versions wrote.
+    /// SHA-256 of the resolved plan, from which the requirement, the claims, the names and the seed
+    /// were removed. Absent in lines that earlier versions wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload_sha256: Option<String>,
-    /// SHA-256 of the requirement. Absent if the plan has no requirement, and in lines that earlier
-    /// versions wrote.
+    /// SHA-256 of the requirement. Absent if the plan has no requirement. Also absent in lines that
+    /// earlier versions wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requirement_sha256: Option<String>,
 }
 
 impl Question {
-    /// Derives the question of a plan that is run on this host.
+    /// Derives the question from a plan that is run on this host.
     #[must_use]
     pub fn from_plan(plan: &ResolvedPlan, environment: &Environment) -> Self {
         let mut targets: Vec<String> =
@@ -117,7 +118,7 @@ impl Question {
     }
 }
 
-/// Returns the plan without its requirement, claims, names and seed.
+/// Returns a copy of the plan. The copy lacks the requirement, the claims, the names and the seed.
 fn without_requirement(plan: &ResolvedPlan) -> ResolvedPlan {
     ResolvedPlan {
         name: String::new(),
@@ -136,8 +137,8 @@ fn hash_of(requirement: &Requirement) -> Option<String> {
     Some(super::sha256_hex(&text))
 }
 
-/// Returns a text that identifies the system of a target. It does not depend on the path that the
-/// plan uses.
+/// Returns a text that identifies the system of a target. The text does not depend on the path that
+/// the plan uses.
 fn system(target: &Target, environment: &Environment) -> String {
     match &target.kind {
         TargetKind::Directories { databases, logs } => {
@@ -163,8 +164,8 @@ fn system(target: &Target, environment: &Environment) -> String {
     }
 }
 
-/// Returns a text that identifies the file systems of paths. If the file system of a path is
-/// unknown, the text contains the path.
+/// Returns a text that identifies the file systems on which the paths are. If the file system of a
+/// path is unknown, the text contains the path.
 fn identify_paths<'a>(
     paths: impl Iterator<Item = &'a String>,
     environment: &Environment,
@@ -179,15 +180,15 @@ fn identify_paths<'a>(
     systems.join(", ")
 }
 
-/// Returns true if the mount was observed for this path of the plan. Mounts are observed at
-/// Plimsoll's own subdirectory of the path.
+/// Returns true if the mount belongs to this path of the plan. Plimsoll observes mounts at its own
+/// subdirectory of the path, so the mount's path may be longer.
 fn mount_of(mount: &Mount, path: &str) -> bool {
     let below = mount.path.strip_prefix(path.trim_end_matches('/'));
     below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Returns a text with the file system, its source and its devices. A file system without a device
-/// (an overlay, or one in memory) is identified by its mount point.
+/// is identified by its mount point. Examples are overlays and file systems in memory.
 fn identify_mount(mount: &Mount) -> Option<String> {
     let kind = mount.file_system.as_deref().unwrap_or("no file system");
     let source = mount.source.as_deref().unwrap_or_default();
@@ -210,8 +211,8 @@ fn add_mailbox_numbers(store: &Mailbox, numbers: &mut BTreeMap<String, f64>) {
     numbers.extend(named.map(|(name, value)| (name.to_owned(), value)));
 }
 
-/// Adds totals and means over all streams. If a user divides a stream into two, the question does
-/// not change.
+/// Adds numbers that are totals or means over all streams. If a user divides a stream into two,
+/// these numbers do not change.
 fn add_matrix_numbers(matrix: &Matrix, numbers: &mut BTreeMap<String, f64>) {
     let streams = &matrix.streams;
     let clients = |at: usize| f64::from(streams[at].clients.max(1));
@@ -280,7 +281,7 @@ mod tests {
         assert_eq!(first.target, "ext4 on /dev/sda1 sda");
         assert_ne!(first.numbers, named.numbers);
         assert!(first.is_alike(&named) && named.is_alike(&first));
-        // With a requirement, a different load is still the same question.
+        // If the plan has a requirement, a different load does not change the question.
         let deeper = matrix("p", "/mnt/a", "file_size = \"1GiB\"\nqueue_depth = 32");
         assert!(first.is_alike(&question(&deeper, &BELOW)));
     }
@@ -296,7 +297,7 @@ mod tests {
         }
         let measured = plan.replace("[requirement]\niops = 1000\n", "");
         assert!(!first.is_alike(&question(&measured, &BELOW)));
-        // Without a requirement, the load is part of the question.
+        // If the plan has no requirement, the load is part of the question.
         let deeper = format!("{measured}\nqueue_depth = 32");
         assert!(!question(&measured, &BELOW).is_alike(&question(&deeper, &BELOW)));
     }
@@ -311,7 +312,7 @@ mod tests {
             plan.replace("iops = 1000", "iops = 10"),
             plan.replace("iops = 1000", "read_latency_p99 = \"20ms\""),
             plan.replace("iops = 1000", "iops = 1000\nread_latency_p99 = \"20ms\""),
-            // A plan with slightly more data and a different name has the same workload.
+            // If the amount of data is slightly larger, the workload counts as the same.
             plan.replace("iops = 1000", "iops = 900").replace("1GiB", "1048580KiB"),
         ] {
             let other = question(&other, &BELOW);

@@ -1,10 +1,11 @@
 //! Signed statements about a ledger. A statement contains the ledger's length and the hash of its
-//! last line. Once the owner has passed it to another person, that person can detect every change
-//! and truncation of the signed lines.
+//! last line. Once the owner has given the statement to another person, this person can detect
+//! every change or truncation of the signed lines.
 //!
-//! A statement is a small text file, `ledger-000057.txt`, with a signature that minisign can check
-//! (`ledger-000057.txt.minisig`). The owner can add an RFC 3161 timestamp token
-//! (`ledger-000057.txt.tsr`), which proves that the statement already existed at that time.
+//! A statement is a small text file, such as `ledger-000057.txt`. Its signature,
+//! `ledger-000057.txt.minisig`, can be checked with minisign. The owner can add an RFC 3161
+//! timestamp token (`ledger-000057.txt.tsr`), which proves that the statement already existed at
+//! that time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,33 +15,34 @@ use crate::EvidenceError;
 use crate::seal::sha256_hex;
 use crate::signature::{self, Signer};
 
-/// First line of a statement.
+/// First line in the text of a statement.
 const TITLE: &str = "Plimsoll ledger statement 1";
 
 /// A signed statement about a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// Path of the file.
+    /// Path of the statement's file.
     pub path: PathBuf,
-    /// Time of the ledger's first line, nanoseconds since 1970.
+    /// Time of the ledger's first line, in nanoseconds since 1970.
     pub began_unix_ns: u64,
-    /// SHA-256 of the first line.
+    /// SHA-256 of the ledger's first line.
     pub first_sha256: String,
-    /// Number of lines.
+    /// Number of lines in the ledger.
     pub lines: u64,
-    /// SHA-256 of the last line.
+    /// SHA-256 of the ledger's last line.
     pub last_sha256: String,
-    /// Public key, as written in the statement.
+    /// Public key, as the statement contains it.
     pub key: String,
-    /// Time of signing on the signer's clock, nanoseconds since 1970.
+    /// Time when the statement was signed, according to the signer's clock, in nanoseconds since
+    /// 1970.
     pub signed_unix_ns: u64,
     text: String,
     signature: String,
 }
 
 impl Statement {
-    /// Writes and signs a statement about the ledger. Creates `directory` and writes the statement
-    /// to it.
+    /// Writes and signs a statement about the ledger. Creates the directory `directory`, and stores
+    /// the statement in it.
     ///
     /// # Errors
     /// The ledger is empty, the key cannot sign, or the files cannot be written.
@@ -56,8 +58,8 @@ impl Statement {
             return Err(EvidenceError::Malformed { path: ledger.to_path_buf(), reason });
         };
         let text = format!(
-            "{TITLE}\nbegan_unix_ns {}\nfirst_sha256 {}\nlines {}\nlast_sha256 {}\nkey {}\n\
-             signed_unix_ns {unix_ns}\n",
+            "{TITLE}\nbegan_unix_ns {}\nfirst_sha256 {}\nlines {}\nlast_sha256 {}\nkey \
+             {}\nsigned_unix_ns {unix_ns}\n",
             first.entry.unix_ns,
             first.sha256,
             chain.len(),
@@ -79,7 +81,7 @@ impl Statement {
     }
 
     /// Reads a statement, and checks its signature with the key that the statement contains. The
-    /// caller must know from another source to whom the key belongs.
+    /// caller must know from another source who owns the key.
     ///
     /// # Errors
     /// The file is not a statement, or the signature is not valid.
@@ -109,14 +111,8 @@ impl Statement {
         else {
             return Err(malformed("a line is missing or in the wrong order"));
         };
-        let number = |text: &str| {
-            text.parse().map_err(|_| {
-                malformed(
-                    "it contains an invalid \
-            number",
-                )
-            })
-        };
+        let number =
+            |text: &str| text.parse().map_err(|_| malformed("it contains an invalid number"));
         signature::check(key, text.as_bytes(), &signature)
             .map_err(|reason| EvidenceError::Signature { path: path.to_path_buf(), reason })?;
         Ok(Self {
@@ -145,7 +141,7 @@ impl Statement {
         }
         if lines < self.lines {
             return Err(format!(
-                "it was cut short: {} lines were signed, but it has {lines}",
+                "it was cut short: {} lines were signed, but the ledger has {lines}",
                 self.lines
             ));
         }
@@ -173,8 +169,8 @@ impl Statement {
     }
 
     /// Copies a timestamp token (RFC 3161) next to the statement. The function only checks that the
-    /// token contains the statement's SHA-256. The authority's signature can be checked with
-    /// `openssl ts -verify`.
+    /// token contains the SHA-256 of the statement. The signature of the timestamp authority can be
+    /// checked with `openssl ts -verify`.
     ///
     /// # Errors
     /// The token cannot be read, or it belongs to another file.
@@ -208,7 +204,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Reads the statements in a directory, oldest first.
+/// Reads the statements in a directory. The oldest statement is first.
 #[must_use]
 pub fn statements(directory: &Path) -> Vec<Result<Statement, EvidenceError>> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -282,11 +278,11 @@ mod tests {
         let statement = kept.sign();
         let text = fs::read_to_string(kept.ledger.path()).unwrap();
         let first = text.lines().next().unwrap();
-        // An attacker who also knows the head.
+        // The attacker also knows about the head and removes it.
         let head = head::path_of(kept.ledger.path());
         fs::write(kept.ledger.path(), format!("{first}\n")).unwrap();
         fs::remove_file(&head).unwrap();
-        kept.says(&statement, "cut short: 2 lines were signed, but it has 1");
+        kept.says(&statement, "cut short: 2 lines were signed, but the ledger has 1");
         kept.enter("c");
         kept.says(&statement, "rewritten: line 2");
         fs::remove_file(kept.ledger.path()).unwrap();
@@ -294,7 +290,7 @@ mod tests {
         kept.says(&statement, "restarted");
         fs::remove_file(kept.ledger.path()).unwrap();
         fs::remove_file(&head).unwrap();
-        kept.says(&statement, "cut short: 2 lines were signed, but it has 0");
+        kept.says(&statement, "cut short: 2 lines were signed, but the ledger has 0");
     }
 
     #[test]

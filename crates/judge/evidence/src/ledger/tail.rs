@@ -1,10 +1,11 @@
-//! Divides the ledger file into complete lines and an incomplete last line, which a killed writer
-//! can leave behind.
+//! Divides the ledger file into complete lines and an incomplete last line. A writer that was
+//! killed may have left such a line.
 //!
 //! If a writer is killed or the disk is full, part of a line can remain in the file. After a crash
 //! of the host, the file can contain zeroes instead of this part. Such a torn tail does not count
-//! as a line, because its writer never reported success. The next writer moves it to another file
-//! and records its SHA-256 in the next line, so that the chain also protects the removed bytes.
+//! as a line, because its writer never reported success. The next writer moves the torn tail to
+//! another file and records its SHA-256 in the next line, so that the chain also protects the
+//! removed bytes.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -16,21 +17,22 @@ use super::{Entry, Link};
 use crate::EvidenceError;
 use crate::seal::sha256_hex;
 
-/// Record of the bytes that were removed from the end of the ledger. It is part of the next line.
+/// Record of the bytes that were removed from the end of the ledger. The record is part of the next
+/// line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TornBytes {
-    /// Number of bytes.
+    /// Number of bytes that were removed.
     pub size_bytes: u64,
     /// SHA-256 of the removed bytes.
     pub sha256: String,
 }
 
-/// Torn tail: part of a line, left behind by an interrupted writer.
+/// Torn tail: part of a line that a writer left in the ledger because it was interrupted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TornTail {
-    /// Line number, from 1.
+    /// Number that the torn line would have, counted from 1.
     pub line: u64,
-    /// Number of bytes.
+    /// Number of bytes in the torn tail.
     pub size_bytes: u64,
     /// File to which the bytes were moved; `None` while they are still in the ledger.
     pub moved_to: Option<PathBuf>,
@@ -44,8 +46,8 @@ impl TornTail {
     }
 }
 
-/// Divides the ledger's bytes into whole lines and a torn tail, which may be empty. A last line
-/// that lacks only its line feed counts as whole.
+/// Divides the bytes of the ledger into whole lines and a torn tail. The torn tail may be empty. If
+/// a last line lacks only its line feed, it counts as whole.
 pub(super) fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (lines, tail) = bytes.split_at(whole);
@@ -59,7 +61,7 @@ pub(super) fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
     if lines[start..].contains(&0) { lines.split_at(start) } else { (lines, &[]) }
 }
 
-/// Writes the torn bytes to a file next to the ledger.
+/// Writes the torn bytes to a file in the directory of the ledger.
 pub(super) fn move_torn_tail(
     ledger: &Path,
     line: u64,
@@ -76,7 +78,8 @@ pub(super) fn move_torn_tail(
             Ok(mut file) => {
                 let written = file.write_all(tail).and_then(|()| file.sync_all());
                 return written.map(|()| path.clone()).map_err(|error| {
-                    // The partial copy can be removed, because the ledger still contains all bytes.
+                    // The partial copy can be removed, because the ledger still contains all bytes
+                    // of the torn tail.
                     let _ = fs::remove_file(&path);
                     EvidenceError::io("move the torn end of the ledger to", &path, error)
                 });
@@ -92,7 +95,7 @@ pub(super) fn move_torn_tail(
 }
 
 impl TornBytes {
-    /// Creates the record of these bytes.
+    /// Creates the record of the removed bytes.
     pub(super) fn from_bytes(tail: &[u8]) -> Self {
         Self { size_bytes: tail.len() as u64, sha256: sha256_hex(tail) }
     }

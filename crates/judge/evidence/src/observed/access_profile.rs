@@ -13,8 +13,8 @@ pub struct AccessProfile {
     /// Number of distinct bytes that were read or written. Absent in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set_bytes: Option<u64>,
-    /// Total size of the accessed parts of the data, in bytes. For this, the data is divided into
-    /// 256 parts. A part counts if at least one operation accessed it. Absent in bundles of earlier
+    /// Total size of the accessed parts of the data, in bytes. The data is divided into 256 parts.
+    /// A part is accessed if at least one operation touched it. Absent in bundles of earlier
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach_bytes: Option<u64>,
@@ -22,10 +22,10 @@ pub struct AccessProfile {
     pub read_sequential_share: Option<f64>,
     /// Share of writes that start where the stream's previous write ended.
     pub write_sequential_share: Option<f64>,
-    /// Share of log writes that start where the previous log write ended.
+    /// Share of log writes that start where the previous write to the same log ended.
     pub log_sequential_share: Option<f64>,
-    /// Compressed size of the sampled content as a fraction of its original size. It is compressed
-    /// with LZ4, in chunks of 64 KiB.
+    /// Compressed size of the sampled content, divided by its original size. The content is
+    /// compressed with LZ4, in chunks of 64 KiB.
     pub compressed_share: Option<f64>,
     /// Share of sampled 4 KiB blocks that contain only zeroes.
     pub zero_share: Option<f64>,
@@ -34,7 +34,8 @@ pub struct AccessProfile {
     /// Number of sampled 4 KiB blocks.
     #[serde(default)]
     pub blocks_sampled: u64,
-    /// Entropy of the sampled content in bits per byte, computed from the frequencies of its bytes.
+    /// Entropy of the sampled content in bits per byte. It is computed from the frequencies of the
+    /// byte values.
     #[serde(default)]
     pub entropy_bits_per_byte: Option<f64>,
     /// Number of reads.
@@ -43,24 +44,24 @@ pub struct AccessProfile {
     /// Number of writes.
     #[serde(default)]
     pub writes: Option<u64>,
-    /// Mean read size in bytes.
+    /// Mean size of a read in bytes.
     #[serde(default)]
     pub read_size_bytes_avg: Option<f64>,
-    /// Mean write size in bytes.
+    /// Mean size of a write in bytes.
     #[serde(default)]
     pub write_size_bytes_avg: Option<f64>,
-    /// Smallest transfer in bytes.
+    /// Size of the smallest transfer in bytes.
     #[serde(default)]
     pub size_bytes_min: Option<u64>,
-    /// Largest transfer in bytes.
+    /// Size of the largest transfer in bytes.
     #[serde(default)]
     pub size_bytes_max: Option<u64>,
     /// Share of transfers that do not start and end on a 4 KiB boundary.
     #[serde(default)]
     pub misaligned_share: Option<f64>,
-    /// Miss-ratio curve: for each size of an LRU cache, the share of reads that would miss in it.
-    /// Cache sizes are in ascending order. The curve is estimated from spatially sampled reuse
-    /// distances.
+    /// Miss-ratio curve: for each size of an LRU cache, the share of reads that would miss in a
+    /// cache of this size. Cache sizes are in ascending order. The curve is estimated from
+    /// spatially sampled reuse distances.
     #[serde(default)]
     pub miss_ratio: Vec<MissRatio>,
 }

@@ -1,4 +1,4 @@
-//! The observed command with its processes, its files and its result.
+//! The observed command, with the processes, files and result of the command.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,34 +9,35 @@ use super::IoBytes;
 pub struct Command {
     /// Number of observed processes.
     pub processes_seen: u64,
-    /// At most 64 observed processes. Processes with open data files are first, then processes with
-    /// the most I/O.
+    /// List of observed processes, at most 64. Processes with open data files are first. They are
+    /// followed by the processes with the most I/O.
     pub processes: Vec<CommandProcess>,
     /// Number of processes whose counters and files could not be read, because they belong to
     /// another user.
     pub unreadable: u64,
-    /// Processes that were still running when the command had ended.
+    /// Names of processes that were still running when the command had ended.
     pub left_running: Vec<String>,
-    /// Libraries that were preloaded into the command's processes (`LD_PRELOAD`), each with its
-    /// process.
+    /// Libraries that were preloaded into the command's processes (`LD_PRELOAD`). Each entry also
+    /// names the process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preloaded: Vec<String>,
-    /// Suspicious executable files that the command's processes mapped, each with its process and
-    /// the reason. The programs themselves and libraries of the distribution are excluded.
+    /// Suspicious executable files that the command's processes mapped. Each entry also names the
+    /// process and the reason. The programs themselves and libraries of the distribution are not
+    /// listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign: Vec<String>,
-    /// Storage I/O of all processes of the command. It includes short-lived processes that were
-    /// never sampled.
+    /// Storage I/O of all processes of the command. It includes the I/O of short-lived processes
+    /// that were never sampled.
     pub moved: Option<IoBytes>,
-    /// Storage I/O in the last part of the command's run, which is as long as the measurement that
-    /// the result states. Cancelled writes are excluded.
+    /// Storage I/O in the last part of the command's run. The length of this part is the length of
+    /// the measurement according to the result. Cancelled writes are excluded.
     #[serde(default)]
     pub moved_measured: Option<IoBytes>,
-    /// Number of bytes that were written to the page cache, but discarded before write-back.
+    /// Number of bytes that were written to the page cache, but were discarded before write-back.
     pub cancelled_bytes: Option<u64>,
     /// Number of opened data files, which are block devices and files of 4 KiB or more.
     pub files_seen: u64,
-    /// The largest opened data files, at most 64.
+    /// The opened data files. If there are more than 64, only the 64 largest are listed.
     pub files: Vec<OpenedFile>,
     /// Other hosts to which the command's processes had connections.
     pub remote: Vec<String>,
@@ -47,18 +48,19 @@ pub struct Command {
 /// A process of the observed command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandProcess {
-    /// Name and process id.
+    /// Name and process id of the process.
     pub name: String,
-    /// Storage I/O at the last sample, including reaped child processes.
+    /// Storage I/O of the process at the last sample, including the I/O of its reaped child
+    /// processes.
     pub moved: Option<IoBytes>,
-    /// Open files, as indices into [`Command::files`].
+    /// Open files of the process, as indices into [`Command::files`].
     pub files: Vec<u64>,
 }
 
 /// A file or block device that the command opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedFile {
-    /// Path at the time of opening.
+    /// Path of the file at the time when it was opened.
     pub path: String,
     /// True if this is a block device, false if it is a file.
     pub device: bool,
@@ -68,11 +70,11 @@ pub struct OpenedFile {
     pub read: bool,
     /// True if the file was opened for writing.
     pub written: bool,
-    /// True if the file was always opened with direct I/O (`O_DIRECT`).
+    /// True if the command always opened the file with `O_DIRECT`.
     pub direct: Option<bool>,
-    /// Largest observed size in bytes.
+    /// Largest size of the file that was observed, in bytes.
     pub size_bytes: Option<u64>,
-    /// Allocated size in bytes, at the last observation.
+    /// Allocated size of the file at the last observation, in bytes.
     pub allocated_bytes: Option<u64>,
     /// Names of the devices that the file's file system uses directly.
     pub on: Vec<String>,
@@ -87,15 +89,15 @@ pub struct OpenedFile {
 pub struct ResultFile {
     /// Path.
     pub path: String,
-    /// Files, directories and devices that the result names as its target. Only those that exist
-    /// are listed.
+    /// Files, directories and devices that the result names as its target. A path that does not
+    /// exist is not listed.
     pub about: Vec<String>,
     /// True if the result file was written while the command ran.
     pub written_meanwhile: Option<bool>,
-    /// Time between the timestamp in the result and the start or end of the command; 0 if the
-    /// timestamp is between start and end.
+    /// Difference between the timestamp in the result and the time of the command's run; 0 if the
+    /// timestamp is between the start and the end of the command.
     pub off_ns: Option<u64>,
-    /// Duration of the measurement, as the result states it.
+    /// Duration of the measurement, according to the result.
     pub measured_ns: Option<u64>,
     /// Time from the start to the end of the command.
     pub ran_ns: u64,
@@ -103,8 +105,8 @@ pub struct ResultFile {
 
 impl ResultFile {
     /// Returns true if the result contains the name of this opened file, of one of its parent
-    /// directories, or of its job. The name of a job's file begins with the job's name (`JOB.0.0`).
-    /// A relative name matches the end of a path.
+    /// directories, or of its job. The name of a file that belongs to a job begins with the job's
+    /// name (`JOB.0.0`). A relative name in the result matches the end of a path.
     #[must_use]
     pub fn is_about(&self, file: &OpenedFile) -> bool {
         self.about.iter().any(|name| file.matches_name(name))
@@ -112,8 +114,8 @@ impl ResultFile {
 }
 
 impl OpenedFile {
-    /// Returns true if `name`, from a result, refers to this file. [`ResultFile::is_about`] lists
-    /// the cases.
+    /// Returns true if `name`, which is a name in a result, refers to this file.
+    /// [`ResultFile::is_about`] lists the cases.
     #[must_use]
     pub fn matches_name(&self, name: &str) -> bool {
         let name = name.trim_end_matches('/');

@@ -1,5 +1,5 @@
-//! Replay of a trace: the trace, how it is mapped to the target, skipped operations, and how late
-//! operations started.
+//! Replay of a trace: the trace itself, its mapping to the target, the skipped operations, and the
+//! delays with which operations started.
 
 use std::collections::BTreeMap;
 
@@ -12,31 +12,33 @@ use super::Lag;
 pub struct TraceFile {
     /// Path.
     pub file: String,
-    /// SHA-256 of the file.
+    /// SHA-256 of the trace file.
     pub sha256: String,
-    /// Name of the format, as shown to users.
+    /// Name of the trace's format, as shown to users.
     pub format: String,
-    /// Size in bytes.
+    /// Size of the trace file in bytes.
     pub size_bytes: u64,
-    /// Number of lines.
+    /// Number of lines in the trace file.
     pub lines: u64,
     /// Number of lines that could not be parsed.
     pub unreadable_lines: u64,
-    /// Type of the event whose time counts as the operation's time: `Q`, `D` or `C`. Absent if the
-    /// trace has only one event for each operation.
+    /// Type of the event whose time is used as the time of the operation: `Q`, `D` or `C`. Absent
+    /// if the trace contains only one event for each operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
-    /// The first 32 devices or files in the trace, each with its number of reads and writes.
+    /// The first 32 devices or files in the trace. Each entry also contains the number of its reads
+    /// and writes.
     pub volumes: BTreeMap<String, u64>,
     /// Number of devices or files in the trace.
     pub volumes_count: u64,
-    /// Number of skipped records for each reason.
+    /// For each reason: the number of records that were skipped for this reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Number of operations out of order: an operation before them in the trace has a later time.
+    /// Number of operations that are out of order: the trace contains an operation with a later
+    /// time before them.
     pub out_of_order: u64,
 }
 
-/// How the trace's addresses are mapped to the target.
+/// Mapping of the trace's addresses to the target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceMapping {
     /// Mapping rule.
@@ -45,35 +47,35 @@ pub struct TraceMapping {
     pub target_bytes: u64,
     /// Size of the trace's address space in bytes.
     pub extent_bytes: u64,
-    /// Total size of the trace's addresses that operations access, counted in regions of 1 MiB.
+    /// Total size of the regions that the operations access in the trace. A region has 1 MiB.
     pub touched_bytes: u64,
-    /// Total size of the parts of the target that the mapped operations access, counted in regions
-    /// of 1 MiB. Absent in bundles of earlier versions.
+    /// Total size of the regions that the mapped operations access on the target. A region has 1
+    /// MiB. Absent in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapped_bytes: Option<u64>,
     /// Number of operations whose offset on the target differs from their offset in the trace.
     pub moved: u64,
-    /// Number of operations whose offset on the target is used for several offsets of the trace.
+    /// Number of operations whose offset on the target is shared by several offsets of the trace.
     pub folded: u64,
     /// Number of operations whose offset or size was rounded to the block size.
     pub rounded: u64,
-    /// Number of operations that were skipped because their offset is after the end of the target.
+    /// Number of operations that were skipped because their offset is beyond the end of the target.
     pub outside: u64,
 }
 
-/// Operations that are due in the measured phase.
+/// Operations that were due in the measured phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceDue {
-    /// Number of reads and writes.
+    /// Number of reads and writes that were due.
     pub operations: u64,
     /// Reads.
     pub reads: u64,
-    /// Number of flushes. Like reads and writes, they start at their recorded times.
+    /// Number of flushes. Like reads and writes, flushes start at their recorded times.
     #[serde(default, skip_serializing_if = "is_none")]
     pub flushes: u64,
-    /// Number of bytes that the reads and writes transfer.
+    /// Number of bytes that these reads and writes transfer.
     pub size_bytes: u64,
-    /// Time from the first operation to the last.
+    /// Time from the first operation to the last operation.
     pub span_ns: u64,
 }
 
@@ -91,13 +93,13 @@ pub struct TraceBegun {
     /// Number of submitting threads. A single thread submits in the order of the trace.
     pub threads: u32,
     /// Time from the moment when the first operation was due to the last submission. If
-    /// [`never`](Self::never) is not 0, it is the time until the end of the run.
+    /// [`never`](Self::never) is not 0, the time ends at the end of the run.
     pub took_ns: Option<u64>,
-    /// Time between the moments when operations were due and when they were submitted, whatever the
-    /// cause of the delay. `None` if no operation had a due time.
+    /// Delays between the times when operations were due and the times when they were submitted.
+    /// Delays of all causes are included. `None` if no operation had a due time.
     pub lag: Option<Lag>,
-    /// Delay of the last submission. If some operations were never submitted, it is the time that
-    /// the first of them had waited when the run ended.
+    /// Delay of the operation that was submitted last. If some operations were never submitted, it
+    /// is the time for which the first of these operations had waited when the run ended.
     pub lag_end_ns: Option<u64>,
 }
 
@@ -108,18 +110,18 @@ pub struct Replay {
     pub trace: TraceFile,
     /// Number of reads and writes in the trace.
     pub operations: u64,
-    /// Time from the first operation to the last.
+    /// Time from the first operation to the last operation.
     pub span_ns: u64,
-    /// Speed as a multiple of the recorded speed; `None` if the trace is replayed as fast as
+    /// Replay speed as a multiple of the recorded speed; `None` if the trace is replayed as fast as
     /// possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
-    /// Mapping to the target.
+    /// Mapping of the trace's addresses to the target.
     pub mapping: TraceMapping,
     /// Operations due.
     pub due: TraceDue,
-    /// Operations that were submitted in the measured phase; `None` if the run did not reach this
-    /// phase.
+    /// Operations that were submitted in the measured phase; `None` if the run did not reach the
+    /// measured phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<TraceBegun>,
 }

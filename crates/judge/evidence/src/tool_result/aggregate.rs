@@ -1,10 +1,10 @@
-//! Figures that are aggregates of other figures, with the formula of the aggregate.
+//! Figures that are aggregates of other figures, and the formulas of the aggregates.
 
 use serde::Serialize;
 
 use super::Figure;
 
-/// Formula of an aggregate.
+/// Formula by which an aggregate is computed from its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Formula {
@@ -21,7 +21,7 @@ pub enum Formula {
     /// Percentile over all operations. The inputs are the same percentile of subsets of the
     /// operations.
     Percentile(f64),
-    /// A value between the minimum and the maximum of the inputs, such as a mean over all
+    /// Any value between the minimum and the maximum of the inputs, such as a mean over all
     /// operations.
     Between,
 }
@@ -29,23 +29,25 @@ pub enum Formula {
 /// A figure that is an aggregate of other figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Aggregate {
-    /// Name, such as `read bandwidth of all ranks`.
+    /// Name of the aggregate, such as `read bandwidth of all ranks`.
     pub what: String,
     /// Formula.
     #[serde(rename = "how")]
     pub formula: Formula,
-    /// The aggregate figure.
+    /// The figure that is the aggregate.
     pub total: Figure,
     /// Inputs.
     pub of: Vec<Figure>,
-    /// Relative deviation that is permitted because the tool's source code explains it.
+    /// Permitted relative deviation of the aggregate. The tool's source code explains a deviation
+    /// of this size.
     pub slack: f64,
 }
 
-/// Number of parts that the result states, and number of parts that it contains.
+/// Two numbers: the number of parts that the result states, and the number of parts that it
+/// contains.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Membership {
-    /// Kind of part: `ranks`, `hosts`, `jobs`.
+    /// Kind of the parts: `ranks`, `hosts` or `jobs`.
     pub of: String,
     /// Number of parts that the result states.
     pub stated: Figure,
@@ -53,18 +55,20 @@ pub struct Membership {
     pub found: u64,
     /// Names of the missing parts, if known.
     pub missing: Vec<String>,
-    /// Where the result contains the parts, in words, such as `listed in host_cpu_count`.
+    /// Description of the place where the result contains the parts, such as `listed in
+    /// host_cpu_count`.
     pub place: String,
 }
 
-/// A pass over the data, which each pass processes again: an epoch, or a repeat within a run.
+/// A pass over the data: an epoch, or a repeat within a run. Each pass processes the same data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Pass {
     /// Number or name of the pass.
     pub name: String,
     /// Duration, ns.
     pub duration_ns: Option<Figure>,
-    /// Rate in samples, operations or bytes per second. All passes of a result have the same unit.
+    /// Rate in samples, operations or bytes per second. The unit is the same for all passes of a
+    /// result.
     pub rate_per_s: Option<Figure>,
     /// Percentage of time in which the consumer of the data was busy, and not waiting for data.
     pub busy_percent: Option<Figure>,

@@ -1,10 +1,10 @@
-//! A number that a tool printed, with the range of true values that it can stand for, and its
-//! location in the file.
+//! A number that a tool printed. It is stored with its location in the file, and with the range of
+//! true values that the tool would print in the same way.
 
 use serde::Serialize;
 
-/// Figure of a result in base units: bytes, nanoseconds or operations, or a rate of these per
-/// second.
+/// A figure of a result, in base units. These are bytes, nanoseconds, operations, or rates of these
+/// per second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// The printed value.
@@ -13,7 +13,8 @@ pub struct Figure {
     pub least: f64,
     /// Largest true value that the tool would print in the same way.
     pub most: f64,
-    /// Location in the file, such as `jobs[0].read.iops` or `line 12, column 3 (iops)`.
+    /// Location of the figure in the file, such as `jobs[0].read.iops` or `line 12, column 3
+    /// (iops)`.
     pub field: String,
 }
 
@@ -53,7 +54,7 @@ impl Figure {
         self
     }
 
-    /// Extends the range in both directions, each by this share of the value.
+    /// Extends the range in both directions, by this share of the value in each direction.
     #[must_use]
     pub fn widened(mut self, share: f64) -> Self {
         let by = self.value.abs() * share;

@@ -16,17 +16,19 @@ pub enum Kind {
     Trim,
     /// Flushes.
     Sync,
-    /// All kinds of operations together. Used for figures that do not state the kind of operation.
+    /// All kinds of operations together. This kind is used for figures that do not state the kind
+    /// of operation.
     #[default]
     All,
     /// Metadata operations: `create`, `stat`, `delete`.
     Name(String),
-    /// Other operations. The text is the tool's word for them: transactions, samples, requests.
+    /// Other operations. The text is the tool's word for the operations, such as transactions,
+    /// samples or requests.
     Other(String),
 }
 
 impl Kind {
-    /// Returns the name in lower case.
+    /// Returns the name of the kind in lower case.
     #[must_use]
     pub fn word(&self) -> &str {
         match self {
@@ -47,23 +49,23 @@ impl Kind {
 }
 
 /// Figures of one kind of operation. If the result contains a quantity several times, perhaps in
-/// different units, all its values are listed. They must be equal.
+/// different units, all values of the quantity are listed. These values must be equal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Operation {
     /// Kind of operation.
     pub kind: Kind,
-    /// Number of completed operations.
+    /// Number of operations that completed.
     pub count: Vec<Figure>,
     /// Transferred bytes.
     pub bytes: Vec<Figure>,
-    /// Bytes per operation, if this size is constant.
+    /// Number of bytes that each operation transfers, if this size is constant.
     pub size_bytes: Option<Figure>,
-    /// Operations per second.
+    /// Rate of the operations, in operations per second.
     pub rate_per_s: Vec<Figure>,
-    /// Bytes per second.
+    /// Bandwidth of the operations, in bytes per second.
     pub bandwidth_per_s: Vec<Figure>,
-    /// Length of the time over which the tool computed rate and bandwidth, in ns; `None` if it is
-    /// the run time of the part.
+    /// Length of the time for which the tool computed the rate and the bandwidth, in ns; `None` if
+    /// this time is the run time of the part.
     pub window_ns: Option<Figure>,
     /// Latencies, with one element for each stage.
     pub latencies: Vec<Latency>,
@@ -84,7 +86,7 @@ impl Operation {
         Self { kind, ..Self::default() }
     }
 
-    /// Returns true if the result states that no operation of this kind ran.
+    /// Returns true if the result states that no operations of this kind were done.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let nothing = |figures: &[Figure]| figures.iter().all(|figure| figure.value <= 0.0);
@@ -99,7 +101,7 @@ impl Operation {
 pub struct SampleStatistics {
     /// Smallest sample.
     pub min: Option<Figure>,
-    /// Mean of the samples.
+    /// Mean value of the samples.
     pub mean: Option<Figure>,
     /// Largest sample.
     pub max: Option<Figure>,

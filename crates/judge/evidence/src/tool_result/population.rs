@@ -17,30 +17,31 @@ pub enum Unit {
 /// A large set of values of the same quantity.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Population {
-    /// What the values describe: `ranks`, `requests`.
+    /// Objects that the values describe: `ranks` or `requests`.
     pub of: String,
-    /// Quantity that the values measure, such as `time to write`.
+    /// Name of the quantity that was measured, such as `time to write`.
     pub what: String,
     /// Unit of the values.
     pub unit: Unit,
-    /// Location of the values in the file: a column or a list.
+    /// Location of the values in the file. It is a column or a list.
     pub field: String,
     /// Values, in the order of the file.
     pub values: Vec<f64>,
-    /// True if all parts did the same work at the same time, so that their values are comparable.
+    /// True if all parts did the same work at the same time. Their values are then comparable.
     pub alike: bool,
     /// Figures in the result that are aggregates of these values.
     pub claims: Vec<Claim>,
 }
 
-/// A figure that is an aggregate of a population.
+/// A figure that is an aggregate of the values of a population.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
     /// Formula.
     #[serde(rename = "how")]
     pub formula: Formula,
-    /// The aggregate figure, in the unit of the population.
+    /// The figure that is the aggregate, in the unit of the population.
     pub total: Figure,
-    /// Relative deviation that is permitted because the tool's source code explains it.
+    /// Permitted relative deviation of the aggregate. The tool's source code explains a deviation
+    /// of this size.
     pub slack: f64,
 }

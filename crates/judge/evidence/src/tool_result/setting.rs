@@ -1,23 +1,25 @@
-//! The workload that the user requested, as the result states it.
+//! The workload that the user requested, according to the result.
 
 use serde::Serialize;
 
 use super::Figure;
 
-/// Workload that the user requested for a part. A field is `None` if the result does not state it.
+/// Workload that the user requested for a part. A field is `None` if the result does not state its
+/// value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Setting {
     /// Number of operations in flight.
     pub outstanding: Option<Outstanding>,
-    /// Number of operations that each issuer has in flight, if the number of issuers is unknown.
+    /// Number of operations that each thread or process has in flight, if the number of threads or
+    /// processes is unknown.
     pub outstanding_of_each: Option<Figure>,
-    /// Number of issuing threads or processes.
+    /// Number of threads or processes that issue operations.
     pub threads: Option<Figure>,
-    /// Percentage of reads.
+    /// Percentage of reads among the requested operations.
     pub read_percent: Option<Figure>,
     /// Access pattern.
     pub pattern: Option<Pattern>,
-    /// Working set in bytes, of all parts of this kind together.
+    /// Size of the working set in bytes, summed over all parts of this kind.
     pub working_set_bytes: Option<Figure>,
     /// True if direct I/O was requested.
     pub direct: Option<bool>,
@@ -31,11 +33,11 @@ pub struct Setting {
     pub duration_ns: Option<Figure>,
     /// Duration of the warm-up before the measurement, in ns.
     pub warm_up_ns: Option<Figure>,
-    /// Whether the tool reset its counters while operations were in flight.
+    /// States whether the tool reset its counters while operations were in flight.
     pub counter_reset: CounterReset,
-    /// Target: a path, a device or a bucket.
+    /// Target of the part: a path, a device or a bucket.
     pub target: Option<String>,
-    /// Media class of the target, as stated in the result or derived from it.
+    /// Media class of the target. The result states it, or it is derived from the result.
     pub media: Option<MediaClass>,
     /// Number of drives in the target.
     pub drives: Option<Figure>,
@@ -45,32 +47,35 @@ pub struct Setting {
     pub data_repeats: Option<bool>,
     /// True if the data consisted only of zeroes.
     pub data_zero: Option<bool>,
-    /// Reason why the tool used no storage, in words. Examples are an engine that performs no I/O
-    /// (fio's `null`) and a target such as `/dev/zero` or memory.
+    /// Reason why the tool used no storage, if it used none. Examples are an engine that performs
+    /// no I/O (fio's `null`), and a target such as `/dev/zero` or memory.
     pub no_storage: Option<String>,
 }
 
-/// Whether a tool reset its counters during the run. Some figures then include the operations that
-/// were in flight at that moment, and other figures do not.
+/// States whether a tool reset its counters during the run. After a reset, some figures include the
+/// operations that were in flight at that moment, and other figures do not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CounterReset {
-    /// No reset: the counters include all operations, from the first to the last.
+    /// The tool did not reset its counters. They include all operations, from the first to the
+    /// last.
     #[default]
     Never,
-    /// The options imply a reset. An example is an option for a warm-up.
+    /// The options imply that the tool reset its counters. An example is an option for a warm-up.
     Stated,
-    /// It is unknown: the format does not show the option that would reset the counters.
+    /// It is unknown whether the tool reset its counters. The format does not show the option that
+    /// would reset them.
     Unknown,
 }
 
-/// Number of operations in flight, and whether it is constant.
+/// Number of operations in flight. Also states whether this number is constant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outstanding {
     /// Maximum.
     pub most: Figure,
-    /// True if the maximum number of operations is always in flight. This is so in a closed loop
-    /// without pauses, limits or batches, which replaces each operation as soon as it completes.
+    /// True if the maximum number of operations is always in flight. This is the case in a closed
+    /// loop without pauses, limits or batches, in which a new operation starts as soon as another
+    /// operation completes.
     pub kept: bool,
 }
 

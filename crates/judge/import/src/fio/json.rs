@@ -73,8 +73,8 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     if let [only] = &mut all[..] {
         only.remarks.extend((reports > 1).then(|| {
             format!(
-                "the file contains {reports} reports of the same run (--status-interval); only \
-                 the last report was used"
+                "the file contains {reports} reports of the same run (--status-interval); only the \
+                 last report was used"
             )
         }));
     } else {
@@ -271,8 +271,8 @@ fn clones(jobs: &[JsonNode<'_, '_>], job: &JsonNode<'_, '_>, options: &Options) 
 
 /// Remark on an entry of a group report that combines several sections.
 pub(crate) const SECTIONS_MERGED: &str = "an entry combines several sections of a job file \
- (group_reporting); fio prints the options of only one section, so sizes, depth, mix and limits \
- are unknown";
+                                          (group_reporting); fio prints the options of only one \
+                                          section, so sizes, depth, mix and limits are unknown";
 /// Tolerance of the run time of threads. It may exceed the longest run time of their directions by
 /// this share, and by this time in ms for each thread.
 const RUNTIME_SLACK: (f64, f64) = (0.02, 2.0);
@@ -414,8 +414,8 @@ fn latency_shares(job: &JsonNode<'_, '_>) -> Vec<Bin> {
 }
 
 /// Remark on reads that fio issues between writes for verification.
-const UNTIMED_CHECKS: &str = "verify_backlog: fio counts the verification reads between writes, \
- but not their time";
+const UNTIMED_CHECKS: &str = "verify_backlog: fio counts the verification reads between writes, but \
+                              not their time";
 
 /// Returns true if the job only writes, so that its reads are verification reads.
 fn kind_of_check(operation: &Operation, part: &Part) -> bool {
@@ -727,7 +727,8 @@ mod tests {
             )
         };
         assert_eq!(stages(&polled(2_150_373_742)), (vec![Stage::Total], 1));
-        // These are not times since the start: the figures contradict each other.
+        // The completion latency is too small to be a time since the start of the run, so the
+        // figures contradict each other.
         assert_eq!(stages(&polled(150_373_742)), (vec![Stage::Completion, Stage::Total], 0));
     }
 

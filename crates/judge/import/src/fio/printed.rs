@@ -277,8 +277,8 @@ pub(super) fn latency(stage: Stage, unit: f64, rest: &str, number: usize, tail: 
 const FLUSH_NS_MAX: f64 = 60e9;
 const FLUSH_RATIO_MAX: f64 = 10.0;
 /// Remark on flushes with an implausible latency.
-pub(super) const FLUSHES_UNTIMED: &str = "the latencies of flushes are longer than the run, \
- because fio measured some flushes from the start of the host";
+pub(super) const FLUSHES_UNTIMED: &str = "the flush latencies are longer than the run, because fio \
+                                          measured some of them from the boot of the host";
 
 /// Removes the latencies of flushes that fio measured from the start of the host, because it lost
 /// the submission time. This occurred in fio 3.33 with libaio. Returns true if latencies were
@@ -299,7 +299,8 @@ pub(super) fn drop_unstarted_flushes(part: &mut Part) -> bool {
 
 /// Remark on latencies that fio did not measure from the start of the operation.
 pub(super) const LATENCIES_UNSTARTED: &str = "a latency cannot be used, because fio measured it \
- from the start of the job (disable_lat or sqthread_poll)";
+                                              from the start of the job and not from the start of \
+                                              the operation (disable_lat or sqthread_poll)";
 /// Minimum ratio of the longest of such latencies to the run time.
 const UNSTARTED_SHARE_MIN: f64 = 0.9;
 

@@ -22,7 +22,7 @@ const FIELDS: usize = 4 + 4 + 4 + PERCENTILES + 4 + 5;
 /// Number of fields between the directions and the distribution of latencies. They contain CPU
 /// times and queue depths.
 const BEFORE_SHARES: usize = 5 + 7;
-/// Number of ranges of the distribution in us and in ms. fio does not print the ranges in ns.
+/// Numbers of latency ranges that fio prints in us and in ms. It does not print the ranges in ns.
 const SHARES: [usize; 2] = [10, 12];
 /// Number of fields between the directions and the disks.
 const AFTER_DIRECTIONS: usize = BEFORE_SHARES + SHARES[0] + SHARES[1];
@@ -153,8 +153,8 @@ fn latency_shares(cells: Option<&[&str]>, part: &Part) -> Vec<Bin> {
     ranges.zip(cells).filter_map(share).collect()
 }
 
-/// Minimum time in ms between two reports of a running job. The clones of a job end at times that
-/// differ by less.
+/// Minimum time in ms between two reports of a running job. The times at which the clones of a job
+/// end differ by less than this.
 const REPORT_MS_MIN: f64 = 90.0;
 /// Minimum time in ms between two reports, if the job transferred data between them. Clones that
 /// transferred different amounts have the same run time.
@@ -207,9 +207,9 @@ fn is_copy(earlier: &Part, later: &Part) -> bool {
     !means(earlier).is_empty() && means(earlier) == means(later) && moved(earlier) == moved(later)
 }
 
-/// Keeps only the last of several reports on the same jobs (`--status-interval`). In such reports,
-/// the names repeat, and the time and bytes of each job increase. The range of the job's latencies
-/// widens.
+/// Keeps only the last of several reports on the same jobs (`--status-interval`). Each report lists
+/// the same job names. From report to report, the time and bytes of each job increase, and the
+/// range of its latencies widens.
 fn keep_last_report(reported: &mut ToolResult) {
     let parts = &reported.parts;
     // Each repetition of the sequence of job names is a report.
@@ -225,8 +225,8 @@ fn keep_last_report(reported: &mut ToolResult) {
         let reports = parts.len() / length;
         reported.parts.drain(..reported.parts.len() - length);
         reported.remarks.push(format!(
-            "the file contains {reports} reports of the same run (--status-interval); only the \
-             last report was used"
+            "the file contains {reports} reports of the same run (--status-interval); only the last \
+             report was used"
         ));
     }
 }
@@ -339,8 +339,9 @@ impl Direction<'_> {
     }
 }
 
-/// Returns a latency whose range includes both of these latencies. fio's percentiles are those of
-/// the completion or, with `lat_percentiles`, of the whole operation.
+/// Returns a latency whose range includes both of these latencies. The report does not state which
+/// of them the percentiles describe: with `lat_percentiles`, fio prints those of the whole
+/// operation, otherwise those of the completion.
 fn either(completion: Option<&Latency>, total: Option<&Latency>) -> Option<Latency> {
     let (completion, total) = match (completion, total) {
         (Some(completion), Some(total)) => (completion, total),
@@ -396,7 +397,8 @@ mod tests {
         format!("{head}{}{}{trim}{}", direction(0), direction(10_000), rest())
     }
 
-    /// Returns the fields after the directions: all latencies are between 50 and 100 us.
+    /// Returns the last fields of a line, after those of the directions. All latencies are in the
+    /// range from 50 to 100 us.
     fn rest() -> String {
         let shares = (0..22).map(|range| if range == 5 { ";100.00%" } else { ";0.00%" });
         format!(";1.0%;2.0%;3;4;5{}{}", ";0.1%".repeat(7), shares.collect::<String>())

@@ -146,8 +146,8 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     }
     if reports.len() > 1 {
         reader.reported.remarks.push(format!(
-            "the file contains {} reports of the same run (--status-interval); only the last \
-             report was used",
+            "the file contains {} reports of the same run (--status-interval); only the last report \
+             was used",
             reports.len()
         ));
     }
@@ -561,7 +561,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    // Made with fio's own format strings (`stat.c`, versions 2.16 and 3.41).
+    // Printed with fio's own format strings (`stat.c`, versions 2.16 and 3.41).
     const VERSION_2: &str = "r: (g=0): rw=randread, bs=1M-1M/1M-1M/1M-1M, ioengine=libaio, iodepth=32\n...\n\
         fio-2.16\nStarting 4 processes\n\nr: (groupid=0, jobs=4): err= 0: pid=8290: Wed Feb 28 13:36:48 2018\n  \
         read : io=2393.0MB, bw=40810KB/s, iops=39, runt= 60045msec\n    slat (msec): min=19, max=798, avg=100.31, \
@@ -613,7 +613,7 @@ mod tests {
         );
         assert!(reported.parts[1].is_total);
         assert_eq!(reported.combined[0].of.len(), 1);
-        // Values that are not printed are unknown.
+        // A setting that is not printed is unknown.
         assert_eq!(part.setting.direct, None);
     }
 
@@ -644,13 +644,13 @@ mod tests {
         };
         let reported = read(&format!("{}{}", clone(30178), clone(30179)), "x").unwrap();
         assert_eq!((reported.parts.len(), reported.remarks.len()), (2, 0));
-        // The same process again is another report of the same run.
+        // A second report of the same process belongs to the same run.
         let reported = read(&format!("{}{}", clone(30178), clone(30178)), "x").unwrap();
         assert_eq!((reported.parts.len(), reported.remarks.len()), (1, 1));
     }
 
-    /// Returns the text of a run with these announced sections (name, size, engine and depth) and
-    /// one line of figures.
+    /// Returns the result of a run. `sections` are the announced sections with name, size, engine
+    /// and depth; only one job has figures.
     fn run(sections: &[(&str, &str, &str)], jobs: u32, lines: &str) -> Part {
         let announced = sections.iter().map(|(name, size, engine)| {
             format!("{name}: (g=0): rw=read, bs=(R) {size}-{size}, (W) {size}-{size}, ioengine={engine}\n")
@@ -676,7 +676,7 @@ mod tests {
         let small = ("a", "4096B", "libaio, iodepth=8");
         let large = ("b", "64.0KiB", "libaio, iodepth=16");
         assert_eq!(of(&[small, large], 2), (Some(24.0), false));
-        // Some section has two clones, but it is unknown which.
+        // One of the sections has two clones, but it is unknown which section.
         assert_eq!(of(&[small, large], 3), (None, false));
         assert_eq!(of(&[small, ("b", small.1, small.2)], 3), (Some(24.0), true));
         // Without `group_reporting`, each section has its own line.

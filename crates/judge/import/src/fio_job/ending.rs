@@ -20,12 +20,12 @@ impl Reader<'_> {
             if counts && timed {
                 self.remark(
                     name,
-                    "would have ended the job after an amount of work; the plan ends after runtime",
+                    "ends the job after an amount of work in fio; the plan ends after runtime",
                 );
             } else if counts {
                 self.reject(
                     name,
-                    "ends the job after an amount of work, but a plan measures for a time",
+                    "ends the job after an amount of work, but a plan ends after a fixed time",
                     "add runtime=, or use runtime= instead of this option",
                 );
             }
@@ -41,17 +41,18 @@ impl Reader<'_> {
         if self.get("wait_for").is_some() {
             self.reject(
                 "wait_for",
-                "waits for a single job; in Plimsoll, sections either run at the same time or \
-                 wait for all sections before them",
+                "makes the job wait for one other job; in Plimsoll, a section either runs at the \
+                 same time as the sections before it or waits for all of them",
                 "use stonewall instead",
             );
         }
         if self.text_of("latency_target").is_some_and(|t| t.trim() != "0") {
             self.reject(
                 "latency_target",
-                "searches for the queue depth that meets a latency, so the measured depth is \
-                 unknown before the run",
-                "remove it, set the latency in the plan's [requirement], and run plimsoll tune",
+                "makes fio search for the queue depth that meets a latency, so the depth is not \
+                 known before the run",
+                "remove this option, set the latency limit in the plan's [requirement], and run \
+                 plimsoll tune",
             );
         }
     }
@@ -66,21 +67,20 @@ impl Reader<'_> {
                 self.reject(
                     name,
                     "sends a device command that Plimsoll does not support",
-                    "remove it, or use fio for this job",
+                    "remove this option, or use fio for this job",
                 );
             } else if self.get(name).is_some() {
                 self.remark(
                     name,
-                    "has its default value: the job sends ordinary commands, as \
-                 Plimsoll does",
+                    "has its default value: the job sends ordinary commands, as Plimsoll does",
                 );
             }
         }
         if self.is_set("sprandom") {
             self.reject(
                 "sprandom",
-                "writes the whole device in a special order to prepare it, which no Plimsoll \
-                 pattern does",
+                "prepares the device by writing all of it in a special order, and no Plimsoll \
+                 pattern writes in this order",
                 "let fio prepare the device, or set condition in [phases]",
             );
         }
@@ -89,12 +89,15 @@ impl Reader<'_> {
                 self.reject(
                     name,
                     "directs writes to streams on the device, which Plimsoll does not support",
-                    "remove it, or use fio for this job",
+                    "remove this option, or use fio for this job",
                 );
             }
         }
         if self.int("num_range").is_some_and(|ranges| ranges > 1) {
-            self.remark("num_range", "would have discarded several ranges with a single command");
+            self.remark(
+                "num_range",
+                "discards several ranges with a single command in fio; Plimsoll ignores this option",
+            );
         }
     }
 
@@ -111,8 +114,8 @@ impl Reader<'_> {
         if self.get("steadystate_check_interval").is_some() {
             self.remark(
                 "steadystate_check_interval",
-                "would have set the time between checks of the steady state; Plimsoll checks it \
-                 after each round",
+                "sets the time between two checks of the steady state in fio; Plimsoll checks after \
+                 each round",
             );
         }
         match followed {
@@ -120,9 +123,9 @@ impl Reader<'_> {
             "lat" | "lat_slope" => {
                 self.reject(
                     "steadystate",
-                    "ends the job at a steady latency, but in Plimsoll only a steady rate can end \
-                     a measurement",
-                    "use iops:LIMIT or iops_slope:LIMIT, or remove it and set runtime=",
+                    "ends the job at a steady latency, but in Plimsoll only a steady rate can end a \
+                     measurement",
+                    "use iops:LIMIT or iops_slope:LIMIT, or remove steadystate and set runtime=",
                 );
                 return None;
             }
@@ -150,9 +153,9 @@ impl Reader<'_> {
         }
         self.remark(
             "steadystate",
-            "is converted to measure = \"until-steady\". SNIA's rule then applies over the same \
-             window, instead of the job's own limit: five rounds must be within 20 % of their \
-             mean, with a slope of at most 10 %",
+            "is converted to measure = \"until-steady\". SNIA's rule then replaces the job's own \
+             limit, over a window of the same length: five rounds must be within 20 % of their \
+             mean, and their slope must be at most 10 %",
         );
         Some(SteadyState { round_ns: window / ROUNDS, ramp_ns })
     }

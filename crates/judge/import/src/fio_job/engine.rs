@@ -7,23 +7,20 @@ const ON_NAMES: [(&str, &str); 2] = [("filecreate", "create"), ("filestat", "get
 const NO_EQUAL: [(&str, &str); 5] = [
     (
         "filedelete",
-        "it removes files, which must exist before; use metadata_mix with create and remove",
+        "it removes files that must already exist; use metadata_mix with create and remove",
     ),
     ("filerename", "use metadata_mix with rename"),
     (
         "dircreate",
-        "Plimsoll does not create directories during a measurement; use metadata_mix \
-        with create",
+        "Plimsoll does not create directories during a measurement; use metadata_mix with create",
     ),
     (
         "dirstat",
-        "Plimsoll reads attributes of files, but not of directories; use metadata_mix \
-        with getattr",
+        "Plimsoll reads attributes of files, but not of directories; use metadata_mix with getattr",
     ),
     (
         "dirdelete",
-        "Plimsoll does not remove directories during a measurement; use metadata_mix \
-        with remove",
+        "Plimsoll does not remove directories during a measurement; use metadata_mix with remove",
     ),
 ];
 

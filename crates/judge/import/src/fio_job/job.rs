@@ -70,7 +70,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
                 text,
                 &span,
                 String::new(),
-                format!("{outside}, which is not part of the evidence"),
+                format!("{outside}, but the evidence contains only the job file itself"),
                 "convert the job to a plan: plimsoll plan import".to_owned(),
             ));
             continue;
@@ -107,7 +107,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
         let (message, help) = match jobs.is_empty() {
             true => ("the file contains no job", "add a section such as [job1]"),
             // fio also rejects such a job, unless a file exists whose name is the name of the job.
-            false => ("no job contains an option of fio", "set at least rw, and size or filename"),
+            false => ("no job contains a fio option", "set at least rw, and size or filename"),
         };
         let (message, help) = (message.to_owned(), help.to_owned());
         errors.push(PlanError::new(text, &(0..0), String::new(), message, help));

@@ -91,7 +91,8 @@ impl Reader<'_> {
         if direction.reads && direction.writes && of_writes.is_some_and(|other| other != share) {
             self.remark(
                 "percentage_random",
-                "differs for reads and writes; in Plimsoll, writes use the same order as reads",
+                "has different values for reads and writes; in Plimsoll, the value for reads \
+                 applies to both",
             );
         }
         let share = if direction.reads { share } else { of_writes.unwrap_or(share) };
@@ -101,8 +102,7 @@ impl Reader<'_> {
         if share < 100.0 {
             self.remark(
                 "percentage_random",
-                "would have mixed sequential operations into the load; in Plimsoll, all \
-                 operations are random",
+                "makes some operations sequential in fio; in Plimsoll, all operations are random",
             );
         }
         let text = self.text_of("random_distribution").unwrap_or("random");
@@ -113,8 +113,8 @@ impl Reader<'_> {
         if parts.next().is_some() && matches!(kind, "zipf" | "pareto" | "normal") {
             self.remark(
                 "random_distribution",
-                "is converted, but the centre of the distribution \
-             differs",
+                "is converted, but the most frequently accessed part is at a different position in \
+                 the file",
             );
         }
         match (kind, number) {
@@ -126,8 +126,8 @@ impl Reader<'_> {
                 {
                     self.remark(
                         "numjobs",
-                        "would have let each clone access the whole file; in Plimsoll, the clones \
-                         share a pass over the file",
+                        "makes each clone access the whole file in fio; in Plimsoll, all clones \
+                         together access each block once in a pass over the file",
                     );
                 }
                 self.set("patterns", "permutation");
@@ -150,14 +150,14 @@ impl Reader<'_> {
             ("sequence", _) => self.reject(
                 "random_distribution",
                 "uses an access sequence that no Plimsoll pattern can reproduce",
-                "use random, zipf:THETA, pareto:H or normal:DEVIATION, or remove it",
+                "use random, zipf:THETA, pareto:H or normal:DEVIATION, or remove this option",
             ),
             ("zoned" | "zoned_abs", _) => {
                 self.reject(
                     "random_distribution",
-                    "sets the access shares of parts of the file, which no Plimsoll pattern can \
-                     reproduce",
-                    "use zipf:THETA, pareto:H or normal:DEVIATION, or remove it",
+                    "sets the share of accesses for each part of the file, which no Plimsoll \
+                     pattern can reproduce",
+                    "use zipf:THETA, pareto:H or normal:DEVIATION, or remove this option",
                 );
             }
             _ => self.fail("random_distribution", "a distribution such as zipf:1.2"),
@@ -181,7 +181,7 @@ impl Reader<'_> {
             _ if holes.starts_with('-') => self.reject(
                 "rw",
                 "accesses the file backwards, which no Plimsoll pattern does",
-                "remove the part after the colon, or omit this job",
+                "remove the colon and the value after it, or remove this job",
             ),
             _ => self.fail("rw", "a direction with a gap size, such as read:8k"),
         }
@@ -193,7 +193,10 @@ impl Reader<'_> {
         let is_synchronous = SYNCHRONOUS.contains(&engine);
         let one_by_one = is_synchronous || engine::is_one_by_one(engine);
         if one_by_one && stated > 1 {
-            self.remark("iodepth", "has no effect, as in fio, because the engine is synchronous");
+            self.remark(
+                "iodepth",
+                "has no effect because the engine is synchronous; it also has no effect in fio",
+            );
         }
         // Linux's native AIO blocks in io_submit() unless I/O is direct.
         let blocks = engine == "libaio" && stated > 1 && !self.is_direct();
@@ -211,7 +214,7 @@ impl Reader<'_> {
             Some(n) if n > 1 => {
                 self.remark(
                     "iodepth_batch_complete_min",
-                    "would have waited for several completions at a time",
+                    "makes fio wait for several completions at a time; Plimsoll ignores this option",
                 );
             }
             _ => {}
@@ -229,7 +232,11 @@ impl Reader<'_> {
             b / mean.max(1.0)
         });
         if from_bytes.is_some() {
-            self.remark("rate", "is converted to operations per second of the mean size");
+            self.remark(
+                "rate",
+                "is converted to a number of operations per second: the rate divided by the mean \
+                 size",
+            );
         }
         let Some(rate) = per_job.or(from_bytes).filter(|r| *r > 0.0) else {
             if think > 0 {
@@ -242,12 +249,13 @@ impl Reader<'_> {
         self.set("rate", rate * clients as f64);
         if is_poisson || is_offload {
             self.set("arrival", if is_poisson { "poisson" } else { "constant" });
-            let text = "is converted to an open loop: latency is measured from the intended start";
+            let text = "is converted to an open loop: the latency of each operation is measured \
+                        from its intended start";
             self.remark(if is_poisson { "rate_process" } else { "io_submit_mode" }, text);
             if think > 0 {
                 self.remark(
                     "thinktime",
-                    "would have paused between operations; in the plan's open loop, only the rate \
+                    "adds pauses between operations in fio; in the plan's open loop, only the rate \
                      determines the start times",
                 );
             }
@@ -278,8 +286,8 @@ impl Reader<'_> {
             self.remark(
                 name,
                 &format!(
-                    "limits only {alone} in fio; in the plan, neither reads nor writes have a \
-                     rate limit"
+                    "limits only the {alone} in fio; the plan limits neither the reads nor the \
+                     writes"
                 ),
             );
             return None;
@@ -287,8 +295,8 @@ impl Reader<'_> {
         if both {
             self.remark(
                 name,
-                "would have limited reads and writes separately; the plan limits their sum and \
-                 keeps the mix of the job",
+                "limits reads and writes separately in fio; the plan limits their sum and uses the \
+                 job's mix of reads and writes",
             );
         }
         let read = if direction.reads { read } else { 0.0 };

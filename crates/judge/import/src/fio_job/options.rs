@@ -7,7 +7,8 @@ pub(super) enum Conversion {
     Read,
     /// The option affects only fio's output, not the I/O.
     Output,
-    /// The option is not converted. The text states its meaning.
+    /// The option is not converted. The text states what the option does in fio. It continues the
+    /// sentence "fio's `name` …", and can state after a semicolon what Plimsoll does instead.
     Lost(&'static str),
 }
 
@@ -60,25 +61,30 @@ pub(super) fn conversion(name: &str) -> Option<Conversion> {
     LOST.iter().find(|(n, _)| *n == name).map(|(_, meaning)| Conversion::Lost(meaning))
 }
 
+/// Returns true if the meaning of an option also states what Plimsoll does instead.
+pub(super) fn has_equivalent(meaning: &str) -> bool {
+    meaning.contains("; ")
+}
+
 /// Returns Markdown for the reference that states how each option is converted.
 pub(crate) fn options_markdown() -> String {
     let listed = |names: &[&str]| {
         names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
     };
-    let has_equivalent = |(_, meaning): &&(&str, &str)| meaning.contains("; ");
-    let (replaced, lost): (Vec<_>, Vec<_>) = LOST.iter().partition(has_equivalent);
+    let (replaced, lost): (Vec<_>, Vec<_>) =
+        LOST.iter().partition(|(_, meaning)| has_equivalent(meaning));
     let lost: Vec<&str> = lost.iter().map(|(name, _)| *name).collect();
     let mut text = format!(
         "Plimsoll converts these options: {}.\n\nThese options have no effect on the I/O: \
-         {}.\n\nPlimsoll does not convert these options. If a job contains one of them, `plimsoll \
-         plan import` and the report list it with its meaning: {}.\n\nPlimsoll does not convert \
-         these options either, because it handles their purpose in its own way:\n\n",
+         {}.\n\nPlimsoll ignores these options. If a job contains such an option, `plimsoll plan \
+         import` and the report print the option and its meaning: {}.\n\nPlimsoll does not convert \
+         these options either, because it serves their purpose in its own way:\n\n",
         listed(READ),
         listed(OUTPUT),
         listed(&lost)
     );
     for (name, meaning) in replaced {
-        text.push_str(&format!("- `{name}` {meaning}\n"));
+        text.push_str(&format!("- fio's `{name}` {meaning}\n"));
     }
     text
 }
@@ -208,304 +214,283 @@ const OUTPUT: &[&str] = &[
 
 /// Options that are not converted, each with its meaning.
 const LOST: &[(&str, &str)] = &[
-    ("allow_file_create", "would have prevented the creation of files"),
+    ("allow_file_create", "determines whether fio may create files"),
     (
         "allow_mounted_write",
-        "would have allowed writes to a mounted device; in Plimsoll, --destroy allows them",
+        "allows writes to a mounted device; in Plimsoll, --destroy allows them",
     ),
     (
         "allrandrepeat",
-        "would have made every random choice repeatable; in Plimsoll, the seed \
-     determines all choices",
+        "makes every random choice repeatable; in Plimsoll, the seed determines all choices",
     ),
-    ("atomic", "would have requested atomic writes from the device"),
-    ("bs_is_seq_rand", "would have used different sizes for sequential and random operations"),
-    ("bs_unaligned", "would have allowed sizes that are not multiples of the smallest size"),
+    ("atomic", "requests atomic writes from the device"),
+    ("bs_is_seq_rand", "sets different sizes for sequential and random operations"),
+    ("bs_unaligned", "allows sizes that are not multiples of the smallest size"),
     (
         "buffer_compress_chunk",
-        "would have set the length of compressible pieces; in Plimsoll, a piece is a block of 4 \
-         KiB",
+        "sets the length of compressible pieces; in Plimsoll, a piece is a block of 4 KiB",
     ),
     (
         "buffer_pattern",
-        "would have filled writes with a pattern; Plimsoll writes random content with stamps",
+        "fills writes with a pattern; Plimsoll writes random content, and a stamp in \
+                        each block",
     ),
-    ("cgroup", "would have run the job in a control group"),
-    ("cgroup_nodelete", "would have kept the job's control group after the run"),
-    ("cgroup_weight", "would have set the weight of the job's control group"),
-    ("cmd_type", "would have sent device commands"),
-    ("cmdprio", "would have given some I/Os a priority"),
-    ("cmdprio_bssplit", "would have set a priority for each block size"),
-    ("cmdprio_class", "would have given some I/Os a priority class"),
-    ("cmdprio_percentage", "would have given some I/Os a high priority"),
+    ("cgroup", "runs the job in a control group"),
+    ("cgroup_nodelete", "keeps the job's control group after the run"),
+    ("cgroup_weight", "sets the weight of the job's control group"),
+    ("cmd_type", "sets the type of the device commands that fio sends"),
+    ("cmdprio", "sets the priority of some I/Os"),
+    ("cmdprio_bssplit", "sets a priority for each block size"),
+    ("cmdprio_class", "sets the priority class of some I/Os"),
+    ("cmdprio_percentage", "sets the percentage of I/Os that have a high priority"),
     (
         "continue_on_error",
-        "would have continued after errors; in Plimsoll, the first error ends the run with the verdict INVALID",
+        "lets the job continue after errors; in Plimsoll, the first error ends the run with the \
+         verdict INVALID",
     ),
-    ("cpumask", "would have pinned the job to CPU cores"),
+    ("cpumask", "pins the job to CPU cores"),
     (
         "cpus_allowed",
-        "would have pinned the job to CPU cores; Plimsoll runs its threads on the CPU cores that \
-         receive the device's completions",
+        "pins the job to CPU cores; Plimsoll runs its threads on the CPU cores that receive the \
+         device's completions",
     ),
-    ("cpus_allowed_policy", "would have chosen how CPU cores are assigned to jobs"),
-    ("create_fsync", "would have chosen whether new files are synced; Plimsoll always syncs them"),
-    ("create_on_open", "would have created files when they are opened"),
-    ("create_only", "would have created the files and then ended"),
-    ("create_serialize", "would have created the files one after the other"),
-    ("dedupe_global", "would have shared duplicate blocks between jobs"),
-    ("dedupe_mode", "would have chosen how duplicate blocks are generated"),
-    ("dedupe_working_set_percentage", "would have set the size of the set of duplicate blocks"),
-    ("end_fsync", "would have synced once at the end of the job"),
-    ("exec_postrun", "would have run a command after the job"),
-    ("exec_prerun", "would have run a command before the job"),
-    ("exit_what", "would have chosen which jobs end when the first job ends"),
+    ("cpus_allowed_policy", "determines how fio assigns CPU cores to jobs"),
+    ("create_fsync", "determines whether fio syncs new files; Plimsoll always syncs them"),
+    ("create_on_open", "creates each file when it is first opened"),
+    ("create_only", "creates the files and then ends the job"),
+    ("create_serialize", "creates the files one after the other"),
+    ("dedupe_global", "shares duplicate blocks between jobs"),
+    ("dedupe_mode", "determines how fio generates duplicate blocks"),
+    ("dedupe_working_set_percentage", "sets the size of the set of duplicate blocks"),
+    ("end_fsync", "syncs the files once at the end of the job"),
+    ("exec_postrun", "runs a command after the job"),
+    ("exec_prerun", "runs a command before the job"),
+    ("exit_what", "determines which jobs end when the first job ends"),
     (
         "exitall",
-        "would have ended all jobs when the first job ends; in Plimsoll, all streams end at the same time",
+        "ends all jobs when the first job ends; in Plimsoll, all streams end at the same time",
     ),
     (
         "exitall_on_error",
-        "would have ended all jobs at an error; in Plimsoll, the first error always ends the run",
+        "ends all jobs when one job has an error; in Plimsoll, the first error always ends the run",
     ),
-    ("experimental_verify", "would have verified data without a log of the writes"),
-    ("fadvise_hint", "would have announced the access pattern to the kernel"),
+    ("experimental_verify", "verifies data without a log of the writes"),
+    ("fadvise_hint", "announces the access pattern to the kernel"),
     (
         "fallocate",
-        "would have chosen how files are allocated; Plimsoll writes every block before the measurement",
+        "determines how fio allocates space for files; Plimsoll writes every block before the \
+         measurement",
     ),
-    ("file_append", "would have appended data to the files"),
+    ("file_append", "appends data to the files"),
     (
         "file_service_type",
-        "would have chosen which file is used next; in Plimsoll, the chosen address determines \
-         the file",
+        "determines which file fio uses next; in Plimsoll, the chosen address determines the file",
     ),
-    ("fill_device", "would have written until the device is full"),
-    ("fixedbufs", "would have registered buffers; Plimsoll registers them if possible"),
-    ("flow", "would have kept the rates of several jobs in a fixed ratio"),
-    ("flow_id", "would have grouped the jobs whose rates are kept in a fixed ratio"),
-    ("flow_sleep", "would have set the pause of a job that is ahead of the other jobs in its flow"),
-    ("force_async", "would have passed I/Os to worker threads of the kernel"),
-    ("fsync_on_close", "would have synced files when they are closed"),
-    ("gid", "would have run the job as another user group"),
-    ("hugepage-size", "would have set the size of huge pages"),
-    ("ignore_error", "would have ignored some errors; Plimsoll counts each error"),
-    ("ignore_zone_limits", "would have ignored a zoned device's limits"),
+    ("fill_device", "writes until the device is full"),
+    ("fixedbufs", "registers buffers with the kernel; Plimsoll registers its buffers if possible"),
+    ("flow", "keeps the rates of several jobs in a fixed ratio"),
+    ("flow_id", "assigns the job to a group of jobs whose rates have a fixed ratio"),
+    ("flow_sleep", "sets the pause of a job that is ahead of the other jobs in its flow"),
+    ("force_async", "passes I/Os to worker threads of the kernel"),
+    ("fsync_on_close", "syncs files when they are closed"),
+    ("gid", "runs the job under another group ID"),
+    ("hugepage-size", "sets the size of huge pages"),
+    ("ignore_error", "ignores some errors; Plimsoll counts each error"),
+    ("ignore_zone_limits", "ignores the limits of a zoned device"),
     (
         "iodepth_batch",
-        "would have set the number of I/Os in a submission; Plimsoll always submits all I/Os that \
-         are due",
+        "sets the number of I/Os in a submission; Plimsoll always submits all I/Os that are due",
     ),
     (
         "iodepth_batch_complete_max",
-        "would have set the maximum number of completions that are collected together",
+        "sets the maximum number of completions that fio collects together",
     ),
-    ("iodepth_low", "would have let the queue drain before it is filled again"),
-    ("ioscheduler", "would have set the device's scheduler; set it before the run"),
-    ("job_max_open_zones", "would have limited the number of open zones"),
-    ("latency_percentile", "would have set the percentile of latency_target"),
-    ("latency_run", "would have kept adjusting the queue depth to latency_target"),
-    ("latency_window", "would have set the window of latency_target"),
-    ("lockfile", "would have locked files against access by other jobs"),
-    ("lockmem", "would have locked memory"),
+    ("iodepth_low", "lets the queue drain to this depth before fio fills it again"),
+    ("ioscheduler", "sets the I/O scheduler of the device; for Plimsoll, set it before the run"),
+    ("job_max_open_zones", "limits the number of zones that the job keeps open"),
+    ("latency_percentile", "sets the percentile of latency_target"),
+    ("latency_run", "keeps adjusting the queue depth to meet latency_target"),
+    ("latency_window", "sets the time window of latency_target"),
+    ("lockfile", "locks files against access by other jobs"),
+    ("lockmem", "locks this amount of memory"),
     (
         "max_latency",
-        "would have ended the job if a latency is exceeded; in a plan, [requirement] can limit \
-         latencies",
+        "ends the job if a latency exceeds this limit; in a plan, [requirement] can limit latencies",
     ),
-    ("max_open_zones", "would have limited the number of open zones"),
-    ("mem", "would have chosen the kind of memory for buffers"),
-    ("merge_blktrace_file", "would have merged traces"),
-    ("merge_blktrace_iters", "would have merged traces"),
-    ("merge_blktrace_scalars", "would have merged traces"),
-    ("nice", "would have set the CPU priority"),
-    ("nonvectored", "would have chosen between vectored and non-vectored system calls"),
-    ("nowait", "would have let I/Os fail instead of waiting"),
-    ("numa_cpu_nodes", "would have bound the job to NUMA nodes"),
-    ("numa_mem_policy", "would have bound memory to NUMA nodes"),
-    ("offset_align", "would have aligned the offset"),
-    ("offset_increment", "would have given each clone a part of the file"),
-    (
-        "opendir",
-        "would have used the files in a directory; Plimsoll uses only files that it created",
-    ),
-    ("openfiles", "would have limited the number of open files; Plimsoll opens all files"),
+    ("max_open_zones", "limits the number of open zones"),
+    ("mem", "determines the kind of memory for buffers"),
+    ("merge_blktrace_file", "merges several traces into one file"),
+    ("merge_blktrace_iters", "sets how often each merged trace is repeated"),
+    ("merge_blktrace_scalars", "scales the times of each merged trace"),
+    ("nice", "sets the CPU priority of the job"),
+    ("nonvectored", "determines whether fio uses vectored system calls"),
+    ("nowait", "lets I/Os fail where they would otherwise wait"),
+    ("numa_cpu_nodes", "binds the job to NUMA nodes"),
+    ("numa_mem_policy", "binds memory to NUMA nodes"),
+    ("offset_align", "aligns the offset"),
+    ("offset_increment", "starts each clone at a different offset in the file"),
+    ("opendir", "uses the existing files in a directory; Plimsoll uses only files that it created"),
+    ("openfiles", "limits the number of open files; Plimsoll opens all files"),
     (
         "overwrite",
-        "would have chosen whether files are laid out first; Plimsoll always lays them out",
+        "determines whether fio lays files out before it writes to them; Plimsoll always lays them \
+         out",
     ),
     (
         "pre_read",
-        "would have read files into the page cache; in a plan, [phases] cache = \"warm\" \
-     does this",
+        "reads files into the page cache before the job; in a plan, [phases] cache = \"warm\" does \
+         this",
     ),
-    ("prio", "would have set the I/O priority"),
-    ("prioclass", "would have set the I/O priority class"),
-    ("profile", "would have chosen a built-in test"),
-    ("random_generator", "would have chosen the random number generator"),
+    ("prio", "sets the I/O priority"),
+    ("prioclass", "sets the I/O priority class"),
+    ("profile", "runs a built-in test"),
+    ("random_generator", "determines the random number generator"),
     (
         "randrepeat",
-        "would have chosen whether random choices repeat; in Plimsoll, the seed determines all \
-         choices",
+        "determines whether random choices repeat; in Plimsoll, the seed determines all choices",
     ),
-    ("rate_cycle", "would have set the window of a minimum rate"),
-    ("rate_ignore_thinktime", "would have kept fio from making up for think time"),
+    ("rate_cycle", "sets the time window in which a minimum rate is checked"),
+    ("rate_ignore_thinktime", "prevents fio from catching up with its rate after think time"),
     (
         "rate_iops_min",
-        "would have ended the job if its rate is too low; in a plan, [requirement] iops sets a \
-         minimum",
+        "ends the job if its rate is too low; in a plan, [requirement] iops sets a minimum",
     ),
     (
         "rate_min",
-        "would have ended the job if its bandwidth is too low; in a plan, [requirement] bandwidth \
-         sets a minimum",
+        "ends the job if its bandwidth is too low; in a plan, [requirement] bandwidth sets a \
+         minimum",
     ),
-    ("read_beyond_wp", "would have read beyond a zone's write pointer"),
-    ("read_iolog_chunked", "would have read a replayed trace in parts"),
-    ("registerfiles", "would have registered files; Plimsoll registers them if possible"),
-    ("replay_align", "would have changed a replayed trace"),
-    ("replay_no_stall", "would have changed a replayed trace"),
-    ("replay_redirect", "would have changed a replayed trace"),
-    ("replay_scale", "would have changed a replayed trace"),
-    ("replay_skip", "would have changed a replayed trace"),
-    ("replay_time_scale", "would have changed a replayed trace"),
-    ("rw_sequencer", "would have changed the order of offsets"),
+    ("read_beyond_wp", "allows reads beyond the write pointer of a zone"),
+    ("read_iolog_chunked", "reads a replayed trace in parts"),
+    ("registerfiles", "registers files with the kernel; Plimsoll registers its files if possible"),
+    ("replay_align", "aligns the offsets of a replayed trace"),
+    ("replay_no_stall", "replays a trace without the pauses between its I/Os"),
+    ("replay_redirect", "replays a trace on another device"),
+    ("replay_scale", "divides the offsets of a replayed trace by this number"),
+    ("replay_skip", "omits some kinds of I/O of a replayed trace"),
+    ("replay_time_scale", "changes the speed of a replayed trace"),
+    ("rw_sequencer", "changes the order of offsets"),
     (
         "scramble_buffers",
-        "would have changed reused buffers a little; Plimsoll always generates new content",
+        "slightly changes the content of reused buffers; Plimsoll always generates new content",
     ),
-    ("serialize_overlap", "would have prevented overlapping I/Os from running at the same time"),
-    ("sqthread_poll_cpu", "would have pinned the kernel's submission thread"),
-    (
-        "startdelay",
-        "would have started the job later; Plimsoll starts all streams at the same time",
-    ),
-    ("sync_file_range", "would have started write-back of ranges"),
-    (
-        "thinktime_blocks",
-        "would have paused after a number of I/Os; Plimsoll pauses after each I/O",
-    ),
-    ("thinktime_blocks_type", "would have chosen which I/Os count before a pause"),
-    ("thinktime_iotime", "would have paused after a certain time of I/O"),
-    ("thinktime_spin", "would have kept the CPU busy during a pause"),
-    ("trim_backlog", "would have discarded blocks"),
-    ("trim_backlog_batch", "would have discarded blocks"),
-    ("trim_percentage", "would have discarded blocks"),
-    ("trim_verify_zero", "would have checked discarded blocks"),
-    ("uid", "would have run the job as another user"),
-    ("uncached", "would have dropped pages after buffered I/O"),
-    ("unlink_each_loop", "would have removed files between loops"),
-    ("userspace_reap", "would have reaped completions in user space"),
-    ("verify_async", "would have verified data in separate threads"),
-    ("verify_backlog", "would have verified data between writes"),
-    ("verify_backlog_batch", "would have verified data between writes"),
-    ("verify_dump", "would have saved bad blocks to files"),
+    ("serialize_overlap", "prevents overlapping I/Os from running at the same time"),
+    ("sqthread_poll_cpu", "pins the kernel's submission thread to a CPU core"),
+    ("startdelay", "starts the job after a delay; Plimsoll starts all streams at the same time"),
+    ("sync_file_range", "starts write-back of file ranges"),
+    ("thinktime_blocks", "pauses the job after a number of I/Os; Plimsoll pauses after each I/O"),
+    ("thinktime_blocks_type", "determines which I/Os count before a pause"),
+    ("thinktime_iotime", "pauses the job after a certain time of I/O"),
+    ("thinktime_spin", "keeps the CPU busy during part of a pause"),
+    ("trim_backlog", "discards blocks after a number of writes"),
+    ("trim_backlog_batch", "sets how many blocks fio discards together"),
+    ("trim_percentage", "sets the percentage of verified blocks that fio discards"),
+    ("trim_verify_zero", "checks that discarded blocks read as zeroes"),
+    ("uid", "runs the job under another user ID"),
+    ("uncached", "drops pages from the page cache after buffered I/O"),
+    ("unlink_each_loop", "removes files between loops"),
+    ("userspace_reap", "collects completions in user space"),
+    ("verify_async", "verifies data in separate threads"),
+    ("verify_backlog", "verifies data between writes"),
+    ("verify_backlog_batch", "sets how many blocks fio verifies together between writes"),
+    ("verify_dump", "saves bad blocks to files"),
     (
         "verify_fatal",
-        "would have ended at the first bad block; in Plimsoll, a single bad block makes the run INVALID",
+        "ends the job at the first bad block; in Plimsoll, a single bad block makes the run INVALID",
     ),
     (
         "verify_interval",
-        "would have set the distance between checksums; in Plimsoll, each block has a checksum",
+        "sets the distance between checksums; in Plimsoll, each block has a checksum",
     ),
-    ("verify_offset", "would have changed the position of the checksum in the block"),
-    ("verify_only", "would have verified data of an earlier run"),
+    ("verify_offset", "changes the position of the checksum in the block"),
+    ("verify_only", "verifies data of an earlier run"),
     (
         "verify_pattern",
-        "would have filled blocks with a pattern; Plimsoll writes random content with stamps",
+        "fills blocks with a pattern; Plimsoll writes random content, and a stamp in \
+                        each block",
     ),
-    ("verify_state_load", "would have loaded the state of an earlier run"),
-    ("verify_state_save", "would have saved the state of the run"),
+    ("verify_state_load", "loads the verification state of an earlier run"),
+    ("verify_state_save", "saves the verification state of the run"),
     (
         "invalidate",
-        "would have chosen whether the page cache is dropped; in a plan, [phases] cache \
-         determines this",
+        "determines whether fio drops the page cache; in a plan, [phases] cache determines this",
     ),
-    ("write_barrier", "would have turned some writes into barriers"),
-    ("write_hint", "would have given the device a hint about the lifetime of data"),
-    ("write_iolog", "would have recorded a trace"),
-    ("zone_reset_frequency", "would have reset zones"),
-    ("zone_reset_threshold", "would have reset zones"),
-    ("zonecapacity", "would have set the capacity of zones"),
-    ("zonemode", "would have restricted I/O to zones"),
-    ("zonerange", "would have set the length of zones"),
-    ("zonesize", "would have set the size of zones"),
-    ("zoneskip", "would have set the distance between zones"),
-    ("filetype", "would have chosen the type of the files"),
-    ("softrandommap", "would have continued without a random map if memory is short"),
-    (
-        "spr_num_regions",
-        "would have set the number of parts into which sprandom divides the \
-     device",
-    ),
-    ("spr_op", "would have set the over-provisioning that sprandom assumes"),
-    ("spr_cs", "would have set the size of the device's cache that sprandom assumes"),
-    ("random_sequence_stride", "would have mixed a stride into random offsets"),
-    (
-        "percentage_sequential",
-        "would have mixed sequential operations into the load (in old \
-     versions of fio)",
-    ),
+    ("write_barrier", "turns some writes into barriers"),
+    ("write_hint", "tells the device the expected lifetime of the data"),
+    ("write_iolog", "records a trace"),
+    ("zone_reset_frequency", "sets how often fio resets zones"),
+    ("zone_reset_threshold", "sets the written share of the zones at which fio resets a zone"),
+    ("zonecapacity", "sets the capacity of zones"),
+    ("zonemode", "restricts I/O to zones"),
+    ("zonerange", "sets the length of zones"),
+    ("zonesize", "sets the size of zones"),
+    ("zoneskip", "sets the distance between zones"),
+    ("filetype", "determines the type of the files"),
+    ("softrandommap", "lets the job continue without a random map if memory is short"),
+    ("spr_num_regions", "sets the number of parts into which sprandom divides the device"),
+    ("spr_op", "sets the over-provisioning that sprandom assumes"),
+    ("spr_cs", "sets the size of the device cache that sprandom assumes"),
+    ("random_sequence_stride", "adds a stride to random offsets"),
+    ("percentage_sequential", "adds sequential operations to the load (in old versions of fio)"),
     (
         "ramp_size",
-        "would have warmed up for an amount of data; the length of Plimsoll's warm-up is \
-         ramp_time",
+        "sets the amount of data that the warm-up transfers; in Plimsoll, ramp_time sets the length \
+         of the warm-up",
     ),
-    ("iomem_align", "would have aligned buffers in memory; Plimsoll always aligns them"),
-    ("verify_policy", "would have chosen the reaction to a bad block"),
-    ("verifysort", "would have sorted the blocks to verify"),
-    ("verifysort_nr", "would have limited the number of sorted blocks"),
-    ("verify_pattern_interval", "would have changed a pattern within a block"),
-    ("verify_async_cpus", "would have pinned the threads that verify"),
-    ("verify_write_sequence", "would have checked the order of writes"),
-    ("verify_header_seed", "would have checked the seed in each block"),
-    ("recover_zbd_write_error", "would have continued after write errors in zones"),
-    ("write_zone_remainder", "would have filled the remainder of each zone"),
-    ("plid_select", "would have chosen how placement identifiers are assigned"),
-    ("plids", "would have set the list of placement identifiers"),
-    ("dp_scheme", "would have read placement identifiers from a file"),
-    ("rwmixcycle", "would have set the length of a read/write cycle (in old versions of fio)"),
-    ("priohint", "would have given I/Os a priority hint"),
-    ("cmdprio_hint", "would have given some I/Os a priority hint"),
-    ("thinkcycles", "would have kept the CPU busy between operations"),
-    ("gpu_dev_id", "would have chosen a GPU"),
-    ("gpu_dev_ids", "would have chosen GPUs"),
-    ("end_syncfs", "would have synced the file system at the end of the job"),
+    ("iomem_align", "aligns buffers in memory; Plimsoll always aligns them"),
+    ("verify_policy", "determines the reaction to a bad block"),
+    ("verifysort", "sorts the blocks before verification"),
+    ("verifysort_nr", "limits the number of blocks that fio sorts before verification"),
+    ("verify_pattern_interval", "changes a pattern within a block"),
+    ("verify_async_cpus", "pins the verification threads to CPU cores"),
+    ("verify_write_sequence", "checks the order of writes"),
+    ("verify_header_seed", "checks the seed in each block"),
+    ("recover_zbd_write_error", "lets the job continue after write errors in zones"),
+    ("write_zone_remainder", "fills the remainder of each zone"),
+    ("plid_select", "determines how fio assigns placement identifiers"),
+    ("plids", "sets the list of placement identifiers"),
+    ("dp_scheme", "reads placement identifiers from a file"),
+    ("rwmixcycle", "sets the length of a read/write cycle (in old versions of fio)"),
+    ("priohint", "adds a priority hint to I/Os"),
+    ("cmdprio_hint", "adds a priority hint to some I/Os"),
+    ("thinkcycles", "keeps the CPU busy between operations"),
+    ("gpu_dev_id", "selects a GPU"),
+    ("gpu_dev_ids", "selects several GPUs"),
+    ("end_syncfs", "syncs the file system at the end of the job"),
     (
         "flow_watermark",
-        "would have set how far the rates of jobs may drift apart (in old versions \
-     of fio)",
+        "limits the difference between the rates of jobs in a flow (in old versions of fio)",
     ),
-    ("hipri_percentage", "would have polled for the completions of only some I/Os"),
-    ("libaio_vectored", "would have chosen between vectored and non-vectored system calls"),
-    ("readfua", "would have forced reads to the media"),
-    ("writefua", "would have forced writes to the media"),
-    ("cdb_len", "would have set the length of SCSI commands"),
-    ("verify_bytchk", "would have chosen how a device command compares data"),
-    ("md_per_io_size", "would have set the size of each command's metadata"),
-    ("pi_act", "would have had the device add protection information"),
-    ("pi_chk", "would have had the device check protection information"),
-    ("apptag", "would have set a tag in the protection information"),
-    ("apptag_mask", "would have masked a tag in the protection information"),
-    ("deac", "would have deallocated blocks instead of writing zeroes"),
-    ("stat_type", "would have chosen the call that reads attributes"),
-    ("http_user", "would have logged in with a user name"),
-    ("http_pass", "would have logged in with a password"),
-    ("http_s3_security_token", "would have sent a session token"),
-    ("http_s3_sse_customer_key", "would have encrypted objects on the server"),
-    ("http_s3_sse_customer_algorithm", "would have encrypted objects on the server"),
-    ("http_s3_storage_class", "would have chosen the storage class of objects"),
-    ("http_swift_auth_token", "would have logged in to Swift"),
-    ("http_verbose", "would have printed more messages"),
-    ("http_object_mode", "would have chosen whether each block is a separate object"),
+    ("hipri_percentage", "sets the percentage of I/Os whose completions fio polls for"),
+    ("libaio_vectored", "determines whether fio uses vectored system calls"),
+    ("readfua", "makes reads bypass the device cache (FUA)"),
+    ("writefua", "makes writes durable on the media (FUA)"),
+    ("cdb_len", "sets the length of SCSI commands"),
+    ("verify_bytchk", "determines how a device command compares data"),
+    ("md_per_io_size", "sets the size of each command's metadata"),
+    ("pi_act", "makes the device add protection information"),
+    ("pi_chk", "makes the device check protection information"),
+    ("apptag", "sets a tag in the protection information"),
+    ("apptag_mask", "sets the mask of a tag in the protection information"),
+    ("deac", "deallocates blocks instead of writing zeroes"),
+    ("stat_type", "determines which system call reads file attributes"),
+    ("http_user", "sets the user name for HTTP"),
+    ("http_pass", "sets the password for HTTP"),
+    ("http_s3_security_token", "sends a session token"),
+    ("http_s3_sse_customer_key", "sets the key with which the server encrypts objects"),
+    ("http_s3_sse_customer_algorithm", "sets the algorithm with which the server encrypts objects"),
+    ("http_s3_storage_class", "sets the storage class of objects"),
+    ("http_swift_auth_token", "sets the token for logging in to Swift"),
+    ("http_verbose", "prints more messages"),
+    ("http_object_mode", "determines whether each block is a separate object"),
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The option names that `fio --cmdhelp=all` and `fio --enghelp` of fio 3.33 print, and the
-    /// option names in the sources of fio 3.42.
+    /// Option names that `fio --cmdhelp=all` and `fio --enghelp` of fio 3.33 print, and option
+    /// names in the sources of fio 3.42.
     const GOLDEN: [&str; 2] = [
         include_str!("../../tests/golden/fio-3.33-options.txt"),
         include_str!("../../tests/golden/fio-3.42-options.txt"),

@@ -64,7 +64,7 @@ fn expanded(text: &str, variable: &Variable<'_>) -> Result<String, String> {
         whole.push_str(&value);
         rest = &after[end + 1..];
         if whole.len() > TEXT_MAX_BYTES {
-            return Err("the job is too long after variables are replaced".to_owned());
+            return Err("the job is too long after its variables are replaced".to_owned());
         }
     }
     whole.push_str(rest);

@@ -37,7 +37,7 @@ impl Reader<'_> {
         if self.text_of("https") == Some("insecure") {
             self.remark(
                 "https",
-                "would have accepted any certificate; Plimsoll always checks the certificate",
+                "accepts any certificate in fio; Plimsoll always checks the certificate",
             );
         }
         // The plan must not contain the key itself.
@@ -62,8 +62,8 @@ impl Reader<'_> {
         self.set("metadata_mix", Setting::Shares(OPERATIONS.map(share).to_vec()));
         self.remark(
             "ioengine",
-            "is converted to metadata operations that run for a certain time, not once for each \
-             file",
+            "is converted to metadata operations; the plan repeats them for a certain time, but fio \
+             runs one operation for each file",
         );
     }
 }

@@ -3,9 +3,9 @@
 //! fio ends a job when its rate, or the slope of the rate, was within a limit over a whole window
 //! (`steadystate_duration`). A plan uses SNIA's rule instead. It ends the measurement when five
 //! rounds are within 20 % of their mean, their slope is at most 10 %, and the confidence interval
-//! of the mean is within 5 %. The conversion divides fio's window into five rounds. The run time
-//! becomes the maximum length of the measurement. fio's limit cannot be converted, so the import
-//! adds a note about it.
+//! of the mean is within 5 %. The conversion divides fio's window into five rounds. The job's run
+//! time becomes the maximum length of the measurement. fio's limit for the rate or its slope cannot
+//! be converted, so the import adds a note about this limit.
 
 /// Number of rounds that SNIA's rule examines.
 pub(super) const ROUNDS: u64 = 5;

@@ -3,7 +3,7 @@
 use super::engine;
 use super::job::{Job, Opt};
 use super::notes::Notes;
-use super::options::{Conversion, conversion};
+use super::options::{Conversion, conversion, has_equivalent};
 use super::place::{self, Place};
 use super::setting::Setting;
 use super::steady::SteadyState;
@@ -29,7 +29,8 @@ pub(crate) struct Draft {
     pub(super) begins_stage: bool,
     pub(super) measure_ns: Option<u64>,
     pub(super) warm_up_ns: Option<u64>,
-    /// Steady state at which the job ends. `None` if it ends at another condition.
+    /// Steady state at which the job ends. `None` if the job ends after a run time or an amount of
+    /// work.
     pub(super) steady: Option<SteadyState>,
     pub(super) verify: bool,
     pub(super) description: Option<String>,
@@ -82,7 +83,11 @@ pub(super) fn draft(
     let verify = reader.verification(direction);
     let measure_ns = reader.time("runtime", S).filter(|ns| *ns > 0);
     if measure_ns.is_some() && !reader.is_set("time_based") {
-        reader.remark("runtime", "would have ended the job earlier, after `size` bytes");
+        reader.remark(
+            "runtime",
+            "is only a maximum in fio, because fio ends the job after `size` bytes; the plan \
+             measures for the whole runtime",
+        );
     }
     let begins_stage = reader.is_set("stonewall");
     let steady = reader.steady();
@@ -198,7 +203,14 @@ impl<'j> Reader<'j> {
         self.errors.push(PlanError::new(self.text, &opt.span, field, message, help.to_owned()));
     }
 
-    /// Adds a note with the meaning of an option that is not converted.
+    /// Adds a note that states what an option, which is not converted, does in fio.
+    fn lost(&mut self, name: &str, meaning: &str) {
+        let value = self.text_of(name).unwrap_or("");
+        let ignored = if has_equivalent(meaning) { "" } else { "; Plimsoll ignores this option" };
+        self.note(&format!("fio's `{name}={value}` {meaning}{ignored}"));
+    }
+
+    /// Adds a note about an option. The text continues the sentence "`name=value` …".
     pub(super) fn remark(&mut self, name: &str, meaning: &str) {
         let value = self.text_of(name).unwrap_or("");
         self.notes.add(&self.job.name, format!("`{name}={value}` {meaning}"));
@@ -242,11 +254,10 @@ impl<'j> Reader<'j> {
             match conversion(name) {
                 Some(Conversion::Read) => {}
                 Some(Conversion::Output) => output.push(format!("`{name}`")),
-                Some(Conversion::Lost(meaning)) => self.remark(name, meaning),
+                Some(Conversion::Lost(meaning)) => self.lost(name, meaning),
                 None => self.remark(
                     name,
-                    "is not a known option (Plimsoll knows the options of \
-                    fio up to 3.42)",
+                    "is not a known option (Plimsoll knows the options of fio up to 3.42)",
                 ),
             }
         }
@@ -291,9 +302,9 @@ impl<'j> Reader<'j> {
         if word.starts_with("rand") && every.is_some_and(|n| values::int(n) != Some(1)) {
             self.reject(
                 "rw",
-                "chooses a new random offset only after several operations, which no Plimsoll \
-                 pattern does",
-                "remove the part after the colon",
+                "makes fio choose a new random offset only after several operations, which no \
+                 Plimsoll pattern does",
+                "remove the colon and the value after it",
             );
         }
         let (reads, writes, is_random) = match word {
@@ -335,10 +346,12 @@ impl<'j> Reader<'j> {
         if self.text_of("filename_format").is_some() {
             let text = match self.shares_files() {
                 true => {
-                    "makes the clones share their files; they also share them in the plan, \
-                 but the file names differ"
+                    "makes the clones share their files; the clones also share files in the plan, \
+                     but these files have other names"
                 }
-                false => "sets the names of each clone's files; the names in Plimsoll differ",
+                false => {
+                    "sets the names of each clone's files in fio; Plimsoll uses its own file names"
+                }
             };
             self.remark("filename_format", text);
         }
@@ -347,15 +360,14 @@ impl<'j> Reader<'j> {
             Place::Device(_) if names.len() > 1 => {
                 self.remark(
                     "filename",
-                    "lists several devices; the plan's target is the first \
-                    device",
+                    "lists several devices; the plan's target is the first device",
                 );
             }
             Place::Folder(_) if !names.is_empty() => {
                 self.remark(
                     "filename",
-                    "lists existing files; Plimsoll does not use them, and creates its own files \
-                     next to them",
+                    "lists existing files; Plimsoll does not use these files, and creates its own \
+                     files in the same directory",
                 );
             }
             _ => {}
@@ -366,8 +378,8 @@ impl<'j> Reader<'j> {
         {
             self.remark(
                 "numjobs",
-                "would have started all clones at the same offset; in Plimsoll, each clone starts \
-                 at its own offset",
+                "starts all clones at the same offset in fio; in Plimsoll, each clone starts at a \
+                 different offset",
             );
         }
         place
@@ -403,8 +415,8 @@ impl<'j> Reader<'j> {
             Some(text) if text.trim().ends_with(['%', 'z', 'Z']) => {
                 self.remark(
                     "size",
-                    "is a fraction of a device or file, which cannot be \
-                 converted; set file_size in the plan",
+                    "is a fraction of a device or file, which cannot be converted; set file_size in \
+                     the plan",
                 );
                 None
             }
@@ -429,8 +441,8 @@ impl<'j> Reader<'j> {
         if let Some(bytes) = filesize.or(sized) {
             self.set("file_size", SizeBytes(bytes));
         } else if !is_device && self.text_of("size").is_none() {
-            let text = "sets no size, so fio would have used the size of existing files; the plan \
-             uses 1 GiB";
+            let text = "sets no size, so fio uses the size of existing files; the plan uses files \
+                        of 1 GiB";
             self.notes.add(&self.job.name, text.to_owned());
         }
         if !is_device {
@@ -445,8 +457,8 @@ impl<'j> Reader<'j> {
             Some(text) if text.trim().ends_with(['%', 'z', 'Z']) => {
                 self.remark(
                     "offset",
-                    "is a fraction of a device or file, which cannot be \
-                 converted; the plan uses offset 0",
+                    "is a fraction of a device or file, which cannot be converted; the plan uses \
+                     offset 0",
                 );
             }
             Some(_) => {
@@ -468,7 +480,7 @@ impl<'j> Reader<'j> {
         if sync == Some("1") || sync == Some("sync") {
             self.remark(
                 "sync",
-                "would have made data and metadata durable (O_SYNC); Plimsoll makes only the data \
+                "makes data and metadata durable in fio (O_SYNC); Plimsoll makes only the data \
                  durable (O_DSYNC)",
             );
         }
@@ -477,7 +489,10 @@ impl<'j> Reader<'j> {
             (_, Some(n), None) => ("fsync", Some(n)),
             (_, None, Some(n)) => ("fdatasync", Some(n)),
             (_, Some(n), Some(_)) => {
-                self.remark("fdatasync", "would have been issued in addition to fsync");
+                self.remark(
+                    "fdatasync",
+                    "makes fio call fdatasync in addition to fsync; Plimsoll calls only fsync",
+                );
                 ("fsync", Some(n))
             }
             (None, None, None) => return,
@@ -500,11 +515,11 @@ impl<'j> Reader<'j> {
             self.set("compressibility", 1000_u64);
             self.remark(
                 "zero_buffers",
-                "would have written zeroes; Plimsoll writes content that compresses 1000:1",
+                "makes fio write zeroes; Plimsoll writes content that compresses 1000:1",
             );
         } else if !self.is_set("refill_buffers") && self.get("dedupe_percentage").is_none() {
-            let text = "would have reused its buffers, which compress well (fio's default); \
-                Plimsoll generates new content for each write";
+            let text = "reuses its buffers in fio (the default), and their content compresses well; \
+                        Plimsoll generates new content for each write";
             self.notes.add(&self.job.name, text.to_owned());
         }
         if let Some(percent) = self.parsed("dedupe_percentage", "a percentage", values::percent) {

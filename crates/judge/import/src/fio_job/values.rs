@@ -107,7 +107,7 @@ pub(super) fn range(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
 mod tests {
     use super::*;
 
-    /// Results of fio 3.33 itself, from tests/golden/fio-sizes.py.
+    /// Sizes that fio 3.33 computed, from tests/golden/fio-sizes.py.
     const GOLDEN: &str = include_str!("../../tests/golden/fio-3.33-sizes.csv");
 
     #[test]
@@ -116,7 +116,8 @@ mod tests {
         for line in GOLDEN.lines().filter(|line| !line.starts_with('#')) {
             let cells: Vec<&str> = line.split(',').collect();
             let [text, base, bytes] = cells.as_slice() else { panic!("{line}") };
-            // A hexadecimal number with a unit: fio ignores the unit, Plimsoll rejects the number.
+            // If a hexadecimal number has a unit, fio ignores the unit, but Plimsoll rejects the
+            // number.
             let expected = if *text == "0x10k" { None } else { bytes.parse().ok() };
             assert_eq!(size(text, base.parse().expect("a base")), expected, "{line}");
             seen += 1;

@@ -200,8 +200,8 @@ fn job_text(result: &str) -> String {
     text
 }
 
-/// Returns the value of an option of a job, or else of the global option. Returns `None` if the
-/// result contains neither.
+/// Returns the value of a job's option. If the job does not set the option, returns its value in
+/// the global section. Returns `None` if the result contains neither.
 fn option(root: &Value, job: &Value, name: &str) -> Option<String> {
     let own = options(job, "job options").and_then(|options| options.get(name));
     let global = || options(root, "global options").and_then(|options| options.get(name));
@@ -371,8 +371,8 @@ mod tests {
 
     #[test]
     fn a_mixed_job_that_verified_nothing_has_its_own_reads() {
-        // The numbers of (reads, writes) in the result, and of (workload, verification) reads, in a
-        // mix with 50 % reads.
+        // For a mix with 50 % reads: the numbers of reads and writes in the result, and the
+        // expected numbers of reads of the workload and of the verification.
         for (counted, reads) in [
             ((18_521, 18_892), vec![18_521]),
             ((4_510, 2_542), vec![2_542, 1_968]),

@@ -99,7 +99,7 @@ impl Row<'_> {
             (Some(rate), None, Some(size)) => (rate, rate * size),
             (None, Some(bandwidth), Some(size)) if size > 0.0 => (bandwidth / size, bandwidth),
             _ => {
-                let says = "contains neither a rate nor a bandwidth with a size";
+                let says = "contains neither a rate nor a bandwidth with a transfer size";
                 return Err(self.line.error(says).into());
             }
         };
@@ -190,8 +190,8 @@ impl Row<'_> {
             None => format!("think_time = \"{DEPTH_NOT_STATED_PAUSE_NS}ns\"\n"),
         };
         format!(
-            "version = 1\nname = \"line {}\"\n[target]\npath = \"/\"\n[workload.matrix]\n{size}reads = \
-             {reads}\npatterns = \"{pattern}\"\n{load}",
+            "version = 1\nname = \"line {}\"\n[target]\npath = \
+             \"/\"\n[workload.matrix]\n{size}reads = {reads}\npatterns = \"{pattern}\"\n{load}",
             self.line.number
         )
     }
@@ -202,8 +202,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const TABLE: &str = "# a remark\nio_kib,pattern,read_percent,bandwidth_mb_per_s,ops_per_s,latency_ms\n\
-        4,random,100,40.96,10000,0.8\n64,sequential,50,655.36,10000,3.2\n";
+    const TABLE: &str = "# a \
+                         remark\nio_kib,pattern,read_percent,bandwidth_mb_per_s,ops_per_s,latency_ms\n4,random,100,40.96,10000,0.8\n64,sequential,50,655.36,10000,3.2\n";
 
     #[test]
     fn each_row_is_a_bundle() {
@@ -219,13 +219,12 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_rate_is_metadata_operations() {
-        let text = "size,iops,bandwidth_mb_per_s,latency_ms,read_ops_per_s,write_ops_per_s\n\
-            4k,1000,3.8912,1,700,250\n,500,32.768,1,,500\n";
+        let text = "size,iops,bandwidth_mb_per_s,latency_ms,read_ops_per_s,write_ops_per_s\n4k,1000,3.8912,1,700,250\n,500,32.768,1,,500\n";
         let rows = read(text, "t", TableDefaults::default()).unwrap();
         let counts = |row: &Bundle| row.run.classes.iter().map(|c| c.count).collect::<Vec<_>>();
         assert_eq!(counts(&rows[0]), [700, 250, 50]);
         assert_eq!(rows[0].run.classes[2].size_bytes, 0);
-        // If there is no size column, the size is computed from rate and bandwidth. This row
+        // This row has no size, so the size is computed from the rate and the bandwidth. The row
         // contains only writes.
         let stream = &rows[1].plan.workload.matrix().unwrap().streams[0];
         assert_eq!((stream.sizes[0].size_bytes, stream.read_percent), (65_536, 0.0));

@@ -12,7 +12,7 @@ use super::{normal, score_of};
 /// measured the times itself, they differ by up to 0.1 %.
 const SLACK: f64 = 0.01;
 
-/// Operations of mdtest, each with the last word of the phase's name.
+/// The last words of the names of IO500's phases, each with the name of the operation in mdtest.
 const OPERATIONS: &[(&str, &str)] = &[
     ("write", "file creation"),
     ("stat", "file stat"),

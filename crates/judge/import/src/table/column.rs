@@ -216,7 +216,8 @@ fn column(heading: &str) -> Option<Column> {
     (!wrong).then(|| Column { role, kind, unit, sampled, heading: heading.to_owned() })
 }
 
-/// Splits `BW (MB/s)`, `BW [MB/s]`, `lat_us`, `bandwidth MiB/s` or `MB/s`.
+/// Splits a column heading into its name and its unit. Examples: `BW (MB/s)`, `BW [MB/s]`,
+/// `lat_us`, `bandwidth MiB/s`, `MB/s`.
 fn split_heading(heading: &str) -> (&str, Option<&str>) {
     for (open, close) in [('(', ')'), ('[', ']')] {
         if let Some((name, rest)) = heading.split_once(open) {

@@ -49,8 +49,7 @@ fn distinguishes_reads_writes_and_flag_bits() {
 
 #[test]
 fn ambiguous_units_and_metadata_totals_have_no_findings() {
-    let text = "io_kib,ops_per_s,bandwidth_mb_per_s,read_ops_per_s,write_ops_per_s,read_percent\n\
-            8,150283,1157,71379,71402,50\n";
+    let text = "io_kib,ops_per_s,bandwidth_mb_per_s,read_ops_per_s,write_ops_per_s,read_percent\n8,150283,1157,71379,71402,50\n";
     let part = &one(text).parts[0];
     let kinds: Vec<&str> = part.operations.iter().map(|o| o.kind.word()).collect();
     assert_eq!(kinds, ["all", "read", "write"]);
@@ -90,7 +89,7 @@ fn numbers_that_may_be_german_are_refused() {
     ] {
         assert!(of(text).unwrap_err().contains("6,144"), "{text}");
     }
-    // One number decides.
+    // The format of one number determines the decimal separator of the table.
     for text in [
         "bs;iops;MB/s\n4k;1500;6,144\n4k;2000;8,19\n",
         "bs;iops;MB/s\n4k;1,500;6.144\n4k;2,000;8.19\n",
@@ -126,7 +125,7 @@ fn a_warm_up_may_have_left_out_operations_in_flight() {
     };
     assert_eq!(audited(&row("1120.3", "8")), none);
     assert_eq!(audited(&row("1122.3", "8")), ["rate-size-bandwidth"], "more than 256 operations");
-    // Without the depth and the time, the number of operations is unknown.
+    // Without the queue depth and the run time, the number of operations in flight is unknown.
     assert_eq!(audited("bs,iops,bw MB/s\n64k,17063,1120.3\n"), none);
     assert_eq!(audited("bs,iops,bw MB/s\n64k,17063,1145.0\n"), ["rate-size-bandwidth"]);
 }
@@ -142,7 +141,7 @@ fn deviations_and_extremes_do_not_repeat_a_rate() {
     };
     let text = "bs,Read IOPS,Read IOPS Stddev,Read IOPS min,Read lat (ms)\n4k,699,86.4,500,1\n";
     assert_eq!(rates(text), [("line 2 (Read IOPS)".to_owned(), 699.0)]);
-    // Disks with and without a cache are different systems, but a figure in two units is the same
+    // Rates with and without a cache belong to different systems. The same rate in two units is one
     // figure.
     let two = "name,Disk Read (MB/s),Cache Disk Read (MB/s),lat (ms),qd\nx,41.89,39.02,3,1\n";
     assert!(rates(two).is_empty());

@@ -6,28 +6,13 @@ use super::*;
 
 const BLKPARSE: &str = include_str!("../../tests/traces/sample.blkparse");
 const IOLOG_V3: &str = include_str!("../../tests/traces/sample.iolog");
-const MSR: &str = "\
-128166372003061629,usr,0,Read,10995532800,16384,30123\n\
-128166372016382155,usr,0,Write,2517696,4096,37711\n\
-128166372016382000,usr,1,Read,1024,512,31\n";
-const ALIBABA: &str = "\
-419,W,8792731648,16384,1577808144360767\n\
-725,R,59110326272,360448,1577808144360813\n\
-12,R,350868463616,8192,1577808144360852\n";
+const MSR: &str = "128166372003061629,usr,0,Read,10995532800,16384,30123\n128166372016382155,usr,0,Write,2517696,4096,37711\n128166372016382000,usr,1,Read,1024,512,31\n";
+const ALIBABA: &str = "419,W,8792731648,16384,1577808144360767\n725,R,59110326272,360448,1577808144360813\n12,R,350868463616,8192,1577808144360852\n";
 
-const TENCENT: &str = "\
-1538323200,668835600,16,1,2201\n\
-1538323200,741361648,128,1,1063\n\
-1538323201,499958512,8,0,1063\n";
-const SPC: &str = "\
-2,7733370,8192,W,0.000000\n\
-2,238382,4096,W,0.010000\n\
-1,20314,8192,r,0.02000000000001\n";
-const SYSTOR: &str = "\
-Timestamp,Response,IOType,LUN,Offset,Size\n\
-1456749600.000000010,0.000379,R,4,1234432,4096\n\
-1456749600.500000000,0.001,W,6,8192,16384\n\
-1456749601.000000000,0.001,,6,0,0\n";
+const TENCENT: &str = "1538323200,668835600,16,1,2201\n1538323200,741361648,128,1,1063\n1538323201,499958512,8,0,1063\n";
+const SPC: &str =
+    "2,7733370,8192,W,0.000000\n2,238382,4096,W,0.010000\n1,20314,8192,r,0.02000000000001\n";
+const SYSTOR: &str = "Timestamp,Response,IOType,LUN,Offset,Size\n1456749600.000000010,0.000379,R,4,1234432,4096\n1456749600.500000000,0.001,W,6,8192,16384\n1456749601.000000000,0.001,,6,0,0\n";
 
 fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -57,15 +42,15 @@ fn count(records: &[Record], operation: Operation) -> usize {
 fn reads_queue_events_of_blkparse() {
     let (account, records) = all(BLKPARSE.as_bytes()).unwrap();
     assert_eq!((account.format, account.stage), (Format::Blkparse, Some(Stage::Queued)));
-    // The queued event represents the operation, not the issued or completed event. Sectors have
-    // 512 bytes.
+    // Each operation is read from its queued event, not from its issued or completed event. Sectors
+    // have 512 bytes.
     assert_eq!(records[0], record(9_507_758, 223_490 * 512, 8 * 512, false));
     assert_eq!(account.volumes.iter().map(|volume| volume.operations).sum::<u64>(), 5);
     assert_eq!(
         (count(&records, Operation::Read), count(&records, Operation::WriteDurable)),
         (3, 1)
     );
-    // A separate flush, and a flush before a write.
+    // One flush is a separate event, and the other flush precedes a write.
     assert_eq!((count(&records, Operation::DataSync), account.flushes), (2, 2));
     let left: Vec<(&str, u64)> = account.left_out.iter().map(|(k, v)| (k.as_str(), *v)).collect();
     let expected = [("commands that transfer no data", 1), ("discards", 1)];
@@ -90,8 +75,8 @@ fn fio_logs_of_both_versions_have_their_times_in_microseconds() {
     assert_eq!((records.len(), account.flushes, count(&records, Operation::Sync)), (5, 1, 1));
     assert!(account.left_out.is_empty(), "{:?}", account.left_out);
     assert_eq!(account.volumes[0].name, "/mnt/with blank/f");
-    let v2 = "fio version 2 iolog\n/a b add\n/a b open\n/a b read 0 4096\n/a b wait 1500 0\n\
-              /a b write 8192 512\n/a b trim 0 4096\n/a b close\n";
+    let v2 = "fio version 2 iolog\n/a b add\n/a b open\n/a b read 0 4096\n/a b wait 1500 0\n/a b \
+              write 8192 512\n/a b trim 0 4096\n/a b close\n";
     let (account, records) = all(v2.as_bytes()).unwrap();
     assert_eq!(records, [record(0, 0, 4096, true), record(1_500_000, 8192, 512, false)]);
     assert!(account.timed && account.left_out.get("discards") == Some(&1));
@@ -107,7 +92,8 @@ fn recognises_msr_and_alibaba_traces() {
     let volumes: Vec<&str> = account.volumes.iter().map(|volume| volume.name.as_str()).collect();
     assert_eq!(volumes, ["usr.0", "usr.1"]);
     assert_eq!((records[1].size_bytes, records[1].operation), (4096, Operation::Write));
-    // The operation was recorded after a later operation. The reader does not change the order.
+    // This operation started earlier than the previous record. The reader does not change the
+    // order.
     assert!(records[2].at_ns < records[1].at_ns);
     let (account, records) = all(ALIBABA.as_bytes()).unwrap();
     assert_eq!((account.format, account.volumes.len()), (Format::Alibaba, 3));
@@ -136,7 +122,7 @@ fn garbage_is_refused_with_a_sentence_and_never_panics() {
         let error = all(bytes).unwrap_err();
         assert!(error.says.contains("no known trace format"), "{error}");
     }
-    // A valid first line, followed by other content.
+    // The first lines are valid, but other content follows.
     let broken = format!("{MSR}{}", "not a line\n".repeat(40));
     assert!(
         all(broken.as_bytes())
@@ -160,7 +146,7 @@ fn garbage_is_refused_with_a_sentence_and_never_panics() {
 }
 
 proptest::proptest! {
-    /// Arbitrary bytes after a valid start.
+    /// Arbitrary bytes after a valid start do not make the reader panic.
     #[test]
     fn no_bytes_panic(
         head in proptest::sample::select(vec!["", MSR, ALIBABA, BLKPARSE, IOLOG_V3]),
@@ -171,7 +157,7 @@ proptest::proptest! {
         let _ = all(&bytes);
     }
 
-    /// A valid text with a few changed bytes.
+    /// A few changed bytes in a valid trace do not make the reader panic.
     #[test]
     fn no_change_panics(
         text in proptest::sample::select(vec![MSR, ALIBABA, BLKPARSE, IOLOG_V3]),

@@ -1,4 +1,4 @@
-//! Minimal examples of results that were once misjudged, each with the correct outcome.
+//! Tests small examples of results that were once misjudged, each with the correct verdict.
 
 use std::path::Path;
 
@@ -45,7 +45,8 @@ fn counters_reset_while_operations_were_in_flight() {
     is("fio-ramp-text.txt", Credibility::Consistent, "");
     let audit = audit("fio-ramp-longer-than-run.txt");
     assert_ne!(audit.verdict, Credibility::Impossible, "{:?}", audit.findings);
-    // At depth 32, 33 additional operations cannot have been in flight.
+    // In the changed result, 132 more operations completed than were issued. At depth 32, only 32
+    // of them can have been in flight at the reset.
     let twin = twin("fio-ramp-text.txt", "total=0,12000,0,0", "total=0,11900,0,0");
     assert_eq!(twin.verdict, Credibility::Impossible, "{:?}", twin.findings);
 }
@@ -103,7 +104,7 @@ fn the_last_of_several_terse_lines_is_the_result() {
     assert_eq!(study.results[0].parts.len(), 1);
     let rate = plimsoll_judge::conservation::headline(&study.results[0]).rate_per_s;
     assert_eq!(rate, Some(14802.0));
-    // Clones end at the same time, but their latencies differ.
+    // The two clones have the same end time but different latencies.
     let line = |moved: u32, mean: &str| {
         let all = std::fs::read_to_string(
             Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/fio-status-interval.terse"),
@@ -219,7 +220,7 @@ fn live_statistics_of_elbencho_are_read() {
         let declared = DeclaredFacts { outstanding: Some(outstanding), ..DeclaredFacts::default() };
         plimsoll_judge::conservation::audit(&study.results[0], &declared)
     };
-    // 1,008 operations of 1,024 are in flight.
+    // The result shows 1,008 operations in flight, which is possible at depth 1,024.
     assert_eq!(at_depth(1024.0).verdict, Credibility::Consistent);
     assert_eq!(at_depth(900.0).verdict, Credibility::Impossible);
     let twin = twin("elbencho-live.csv", ",46213,92427,", ",462130,924270,");
@@ -258,7 +259,7 @@ fn a_refusal_says_what_the_file_seems_to_be() {
     assert!(refused("ops.csv.zst", &[0x28, 0xb5, 0x2f, 0xfd, 4]).contains("warp analyze --json"));
     assert!(refused("t.csv", b"2,7733370,8192,W,0.000000\n").contains("run --trace"));
     assert!(refused("job.fio", b"[global]\nrw=read\n[a]\nsize=1g\n").contains("plan import"));
-    // In a directory, jobs and traces are only counted.
+    // If a directory is read, fio jobs and traces are only counted.
     let study = plimsoll_import::read(&[dir.path()]).unwrap();
     assert_eq!((study.unreadable.len(), study.passed_over), (1, 2), "{:?}", study.unreadable);
 }
@@ -314,8 +315,9 @@ fn tools_that_did_nothing_are_not_consistent() {
     says("ior", &ior("8.00", "0.500000"), Credibility::Consistent, "");
     let pgbench = |count: u32, tps: &str| {
         format!(
-            "transaction type: x\nscaling factor: 1\nnumber of clients: 8\nduration: 60 s\nnumber of transactions actually \
-             processed: {count}\nlatency average = nan ms\ntps = {tps} (without initial connection time)\n"
+            "transaction type: x\nscaling factor: 1\nnumber of clients: 8\nduration: 60 s\nnumber \
+             of transactions actually processed: {count}\nlatency average = nan ms\ntps = {tps} \
+             (without initial connection time)\n"
         )
     };
     says("pgbench", &pgbench(0, "-nan"), Credibility::Doubtful, "nothing-done");
@@ -328,8 +330,9 @@ fn tools_that_did_nothing_are_not_consistent() {
     };
     says("mdtest", &mdtest("0.000"), Credibility::Doubtful, "nothing-done");
     says("mdtest", &mdtest("9.000"), Credibility::Consistent, "");
-    let ioping = "--- /mnt (ext4 /dev/sda1 50 GiB) ioping statistics ---\n0 requests completed in 0 ns, 0 B read, 0 iops, \
-        0 B/s\ngenerated 1 requests in 1.00 s, 4 KiB, 1 iops, 4.00 KiB/s\nmin/avg/max/mdev = 0 ns / 0 ns / 0 ns / 0 ns\n";
+    let ioping = "--- /mnt (ext4 /dev/sda1 50 GiB) ioping statistics ---\n0 requests completed in 0 \
+                  ns, 0 B read, 0 iops, 0 B/s\ngenerated 1 requests in 1.00 s, 4 KiB, 1 iops, 4.00 \
+                  KiB/s\nmin/avg/max/mdev = 0 ns / 0 ns / 0 ns / 0 ns\n";
     says("ioping", ioping, Credibility::Doubtful, "nothing-done");
 }
 
@@ -463,7 +466,7 @@ fn the_prefixes_of_a_log_hide_no_figure() {
         let json = with(&case_text("fio-fdatasync.json"));
         says("JSON", &json, Credibility::Consistent, "");
     }
-    // A prefix that is not known hides the figures.
+    // An unknown prefix hides the figures.
     let unknown: String = text.lines().map(|line| format!("<7> fio> {line}\n")).collect();
     let study = plimsoll_import::read_text("x", &unknown);
     let results: Vec<_> = study.results.iter().collect();
@@ -477,7 +480,7 @@ fn a_clone_that_is_missing_is_found() {
     let three =
         case_text("fio-dropped-clone.json").replace(r#""numjobs": "4""#, r#""numjobs": "3""#);
     says("three of three", &three, Credibility::Consistent, "");
-    // A group report has one entry for all clones, and fio does not print the option.
+    // A group report has one entry for all clones. fio does not print `numjobs`.
     let one = case_text("fio-vsync.json").replace(r#""bs": "4k""#, r#""bs": "4k", "numjobs": "4""#);
     says("one of four", &one, Credibility::Doubtful, "lost-parts");
     let four = one.replace(r#""job_runtime": 1000"#, r#""job_runtime": 4000"#);

@@ -1,4 +1,5 @@
-//! Forms of fio jobs: converted options, and options rejected because they change what is measured.
+//! Tests which fio job options are converted, and which are rejected because they change the
+//! workload that is measured.
 
 use plimsoll_import::fio_job::{FioImport, import_fio, import_stages, prepare, read_job};
 use plimsoll_plan::{Pattern, Plan, ResolvedPlan};
@@ -57,11 +58,11 @@ fn stonewall_makes_plans_in_sequence_and_never_one() {
         })
         .collect();
     assert_eq!(names, [("job-1-fill".to_owned(), 1), ("job-2-r1".to_owned(), 2)]);
-    // A stage of a job, with the resulting plan.
+    // Creates a plan that refers to some sections of the job.
     let plan = |sections: &str| {
         let text = format!(
-            "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \"j.fio\"\n{sections}[evidence]\n\
-             min_measure = \"1m\"\n"
+            "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \
+             \"j.fio\"\n{sections}[evidence]\nmin_measure = \"1m\"\n"
         );
         Plan::parse_with(&text, "plan.toml", &|_| Ok(job.to_owned()), &read_job)
     };
@@ -105,7 +106,7 @@ fn limits_the_memory_of_long_jobs() {
 #[test]
 fn rejects_options_that_change_what_is_measured() {
     for (lines, reason) in [
-        ("rw=randread\nrandom_distribution=zoned:60/10:40/90\n", "the access shares"),
+        ("rw=randread\nrandom_distribution=zoned:60/10:40/90\n", "the share of accesses"),
         ("rw=read:-8k\n", "backwards"),
         ("rw=randread:8\n", "only after several operations"),
         ("rw=randread\nlatency_target=5ms\n", "plimsoll tune"),
@@ -149,12 +150,12 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
     assert_eq!(phases.warm_up_ns, 7_000_000_000);
     assert!(imported.notes.iter().any(|note| note.contains("SNIA's rule")), "{:?}", imported.notes);
     assert_eq!(imported.plan.resolve().evidence.min_measure_ns, 20_000_000_000);
-    // A plan that refers to the job also ends like this, unless it sets the time of the
-    // measurement.
+    // A plan that refers to the job also stops when it is steady, unless the plan sets the
+    // measurement time.
     let plan = |phases: &str| {
         let plan = format!(
-            "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \"j.fio\"\n[phases]\n{phases}\n[evidence]\n\
-             min_measure = \"20s\"\n"
+            "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \
+             \"j.fio\"\n[phases]\n{phases}\n[evidence]\nmin_measure = \"20s\"\n"
         );
         Plan::parse_with(&plan, "plan.toml", &|_| Ok(text.clone()), &read_job)
             .unwrap_or_else(|e| panic!("{e}"))
@@ -172,13 +173,13 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
         ("ss=iops:2%\nss_dur=90s\n", "longer than the job's runtime"),
         ("ss=iops:2%\nss_dur=1s\n", "is too short to detect"),
         ("ss=speed:2%\nss_dur=20s\n", "iops_slope"),
-        ("wait_for=b\n", "waits for a single job"),
+        ("wait_for=b\n", "wait for one other job"),
     ] {
         assert!(refused(&job(lines)).contains(reason), "{lines}: {}", refused(&job(lines)));
     }
     let two = format!("{}[b]\nrw=read\nsize=1m\nruntime=60\n", job("ss=iops:2%\nss_dur=20s\n"));
     assert!(refused(&two).contains("but their steady-state settings differ"), "{}", refused(&two));
-    // In a separate stage it may have an effect.
+    // If the job `b` is a separate stage, only `a` stops when it is steady.
     let staged = two.replace("[b]\n", "[b]\nstonewall\n");
     let stages = import_stages(&staged, "job").unwrap_or_else(|e| panic!("{e}"));
     let steady: Vec<bool> =
@@ -197,8 +198,7 @@ fn converts_engines_with_an_equivalent() {
     assert_eq!(exports, &["nfs://10.0.0.5/vms"]);
     assert_eq!(nfs.workload.matrix().expect("a matrix").streams[0].queue_depth, 8);
     let s3 = job(
-        "ioengine=http\nhttp_mode=s3\nhttps=on\nhttp_host=store:9000\nhttp_s3_region=eu\nhttp_s3_key=secret\n\
-         filename=/load/object\nrw=write\n",
+        "ioengine=http\nhttp_mode=s3\nhttps=on\nhttp_host=store:9000\nhttp_s3_region=eu\nhttp_s3_key=secret\nfilename=/load/object\nrw=write\n",
     );
     let TargetKind::S3 { url, endpoint, region } = &s3.targets[0].kind else {
         panic!("{:?}", s3.targets)
@@ -218,7 +218,7 @@ fn converts_engines_with_an_equivalent() {
         ("ioengine=nfs\nrw=read\n", "requires an export"),
         ("ioengine=http\nfilename=/a/b\nrw=read\n", "WebDAV"),
         ("ioengine=http\nhttp_mode=s3\nrw=read\n", "requires a bucket"),
-        ("ioengine=filedelete\n", "it removes files, which must exist before"),
+        ("ioengine=filedelete\n", "it removes files that must already exist"),
         ("ioengine=dircreate\n", "does not create directories"),
         ("rw=randread\nrandom_distribution=sequence:2,0,1\n", "uses an access sequence"),
     ] {

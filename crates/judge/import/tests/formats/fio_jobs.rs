@@ -1,4 +1,4 @@
-//! fio jobs as plans: the complete text, and the messages for invalid jobs.
+//! Tests fio jobs as plans: the complete plan text, and the messages for invalid jobs.
 
 use plimsoll_import::fio_job::{import_fio, read_job};
 use plimsoll_plan::{Arrival, DirectIo, Pattern, Plan, TargetKind};
@@ -39,7 +39,7 @@ fn several_jobs_become_several_streams() {
     let names: Vec<&str> = matrix.streams.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["data", "log", "backup"]);
     let data = &matrix.streams[0];
-    // Each clone has 2 GiB in 4 files, and a rate of 700 for reads and writes together.
+    // Each clone has 2 GiB in 4 files. Reads and writes together have a rate of 700/s.
     assert_eq!((data.files.shares, data.files.files_per_share), (2, 4));
     assert_eq!(data.files.file_size_bytes, Some(512 << 20));
     assert_eq!(data.arrival, Arrival::Closed { rate_cap_per_s: Some(1400.0) });
@@ -62,7 +62,7 @@ fn what_cannot_be_carried_over_is_listed() {
     assert_eq!(stream.content.compressibility, 4.0);
     assert_eq!(stream.content.duplicate_share, 0.3);
     assert_eq!(stream.pattern, Pattern::HotCold { hot_space: 0.2, hot_access: 0.8 });
-    // A bandwidth of 10 MiB/s, with a mean size of 2.5 KiB.
+    // The rate follows from 10 MiB/s and a mean size of 2.5 KiB.
     assert_eq!(stream.arrival, Arrival::Poisson { rate_per_s: 4096.0, ramp_ns: 0 });
 }
 

@@ -1,10 +1,10 @@
-//! A model of fio's accounting. No rule has a finding about true results in any output format, and
-//! falsified results have findings.
+//! Model of fio's accounting. No rule may report a finding for a true result in any output format,
+//! and falsified results must have findings.
 //!
-//! The model simulates jobs in virtual time and counts as fio 3.33 does (`io_u.c`, `stat.c`): a
-//! ramp resets the counters while operations are in flight, flushes and verification have separate
-//! figures, and clones are listed or summed. Each run is printed as JSON, text and terse. The seed
-//! is printed. `PLIMSOLL_FIO_MODEL_SEED` sets a different seed, and `PLIMSOLL_FIO_MODEL_RUNS` the
+//! The model simulates jobs in virtual time and counts as fio 3.33 does (`io_u.c`, `stat.c`). A
+//! ramp resets the counters while operations are in flight. Flushes and verification have separate
+//! figures. Clones are listed or summed. Each run is printed as JSON, text and terse. The seed is
+//! printed. `PLIMSOLL_FIO_MODEL_SEED` sets a different seed, and `PLIMSOLL_FIO_MODEL_RUNS` the
 //! number of runs.
 
 use std::cmp::Reverse;
@@ -64,7 +64,7 @@ impl Job {
         let read_percent = draw.of(&[0, 0, 30, 50, 70, 100, 100]);
         let runtime_ns = draw.of(&[300, 700, 1000, 1500, 2600]) * 1_000_000;
         let (clones, depth) = (draw.of(&[1, 1, 2, 4]), draw.of(&[1, 1, 2, 4, 8, 16, 32, 64]));
-        // A few thousand operations are enough.
+        // The latency is high enough that a job has at most a few thousand operations.
         let least = runtime_ns as f64 * clones as f64 * depth as f64 / 6000.0;
         let verify = read_percent == 0 && draw.unit() < 0.4;
         Self {
@@ -148,12 +148,12 @@ const PERCENTILES: [f64; 17] = [
     99.99,
 ];
 
-/// Counters of one direction.
+/// Counters for reads or writes.
 #[derive(Clone, Debug, Default)]
 struct Counters {
-    /// Operations that were issued since the last reset.
+    /// Number of operations that were issued since the last reset.
     issued: u64,
-    /// Bytes that completed since the last reset.
+    /// Number of bytes that completed since the last reset.
     bytes: u64,
     runtime_ms: u64,
     submission: Stat,
@@ -161,7 +161,7 @@ struct Counters {
     total: Stat,
 }
 
-/// Counters of a clone, or of all clones.
+/// Counters of one clone, or the sum of all clones.
 #[derive(Clone, Debug, Default)]
 struct Account {
     clones: u64,
@@ -184,11 +184,10 @@ impl Account {
     }
 }
 
-/// An operation in flight: its completion time, its direction, its submission latency and its
-/// completion latency.
+/// Operation in flight: completion time, direction, submission latency and completion latency.
 type InFlight = Reverse<(u64, usize, u64, u64)>;
 
-/// Runs one clone.
+/// Simulates one clone of the job.
 fn run(job: &Job, draw: &mut Draw) -> Account {
     let mut account = Account { clones: 1, ..Account::default() };
     let (end, mut ramp_ends) =
@@ -251,7 +250,7 @@ fn phase(
         let Some(Reverse((at, direction, submission, completion))) = in_flight.pop() else {
             return now;
         };
-        // The job sees a completion only at its next check.
+        // The job notices a completion only when it checks for completions again.
         let seen = now.max(at);
         let completion = completion + (seen - at);
         now = seen;
@@ -263,16 +262,16 @@ fn phase(
     }
 }
 
-/// Change of a printed figure.
+/// Kind of change that falsifies a printed figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
     Times(f64),
     Zero,
-    /// Exchanged with the figure of the other direction, or the minimum with the maximum.
+    /// Swaps the figure with that of the other direction, or the minimum with the maximum.
     Swap,
 }
 
-/// False figure: its direction, its name and its change.
+/// Figure to falsify: its direction, its name and the kind of change.
 #[derive(Clone, Copy, Debug)]
 struct Falsification {
     direction: usize,
@@ -280,10 +279,10 @@ struct Falsification {
     change: Change,
 }
 
-/// Figures of one direction as printed, by name.
+/// Printed figures of one direction, by name.
 type Printed = BTreeMap<&'static str, f64>;
 
-/// Returns the figures. The change falsifies a figure of the first account.
+/// Returns the figures of both directions. If `lie` is set, one figure is falsified.
 fn figures(account: &Account, lie: Option<Falsification>) -> [Printed; 2] {
     let mut both = [0, 1].map(|index| {
         let counters = &account.directions[index];
@@ -557,15 +556,15 @@ fn accounts(job: &Job, draw: &mut Draw) -> Vec<Account> {
     vec![sum]
 }
 
-/// True if the figures that this output format prints are enough to refute the change: one or two
-/// other figures determine the changed figure more precisely than the change.
+/// Returns true if the printed figures can refute the change. The change must be larger than the
+/// error with which other figures determine the changed figure.
 fn refutable(form: &str, lie: &Falsification, job: &Job, account: &Account) -> bool {
     let counters = &account.directions[lie.direction];
     let other = &account.directions[1 - lie.direction];
     if counters.bytes == 0 {
         return false;
     }
-    // In many output formats zero means "not measured", so no rule may treat it as a figure.
+    // In many output formats zero means "not measured", so no rule may treat zero as a figure.
     if lie.change == Change::Zero {
         return matches!((form, lie.figure), ("json" | "text", "count") | ("json", "bytes"));
     }
@@ -584,11 +583,11 @@ fn refutable(form: &str, lie: &Falsification, job: &Job, account: &Account) -> b
             _ => false,
         };
     }
-    // At the end of a ramp, the operations in flight are included in only some of the counters.
+    // When a ramp ends, only some counters include the operations that are in flight.
     let edge = job.depth as u64 * account.clones * 4;
     let certain = job.ramp_ns == 0 || counters.issued > edge;
     match lie.figure {
-        // Bytes over time.
+        // The bandwidth is the bytes divided by the runtime.
         "bytes" | "bandwidth" | "runtime" => true,
         // The terse output contains neither the number of operations nor their size.
         "rate" | "count" => form != "terse" && certain,

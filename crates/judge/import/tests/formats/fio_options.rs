@@ -1,7 +1,7 @@
-//! Every option of fio changes the imported plan, or is listed in a note or an error.
+//! Every fio option changes the imported plan, or a note or an error mentions it.
 //!
-//! Two jobs differ in one option only. The option names are those of fio 3.33 (`fio --cmdhelp=all`)
-//! and those in the sources of fio 3.42.
+//! Each test imports two jobs that differ in one option. The option names are from fio 3.33 (`fio
+//! --cmdhelp=all`) and from the sources of fio 3.42.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ const NAMES: [&str; 2] = [
 /// Job without the option.
 const BASE: &str = "directory=/mnt/x\nsize=64m\nruntime=60\nrw=randrw\n";
 
-/// Options for which the value `1` is invalid or the default, with a suitable value.
+/// Suitable values for options for which `1` is invalid or is the default.
 const VALUES: &[(&str, &str)] = &[
     ("ba", "8k"),
     ("blockalign", "8k"),
@@ -64,8 +64,8 @@ const VALUES: &[(&str, &str)] = &[
     ("wait_for", "b"),
 ];
 
-/// Options that have no effect in fio unless other options are set, with these other options and a
-/// value.
+/// Options that have no effect in fio unless other options are set: the option, the other options
+/// and a value.
 const CONTEXTS: &[(&str, &str, &str)] = &[
     ("do_verify", "rw=randwrite\nverify=crc32c\n", "0"),
     ("filename_format", "numjobs=2\n", "$jobnum"),
@@ -96,7 +96,7 @@ const CONTEXTS: &[(&str, &str, &str)] = &[
 
 const S3: &str = "rw=write\nbs=64k\nioengine=http\nhttp_mode=s3\nhttp_host=store\nfilename=/b/o\n";
 
-/// Aliases of options that are only listed in a note. The note contains the canonical name.
+/// Aliases of options that are mentioned only in a note. The note contains the canonical name.
 const CALLED: &[(&str, &str)] = &[
     ("disable_bw", "disable_bw_measurement"),
     ("fdp_pli", "plids"),
@@ -116,7 +116,7 @@ const CALLED: &[(&str, &str)] = &[
     ("ss_interval", "steadystate_check_interval"),
 ];
 
-/// Options that every plan already has.
+/// Options whose behaviour every plan already has.
 const ALREADY: &[&str] = &["refill_buffers", "time_based"];
 
 #[derive(PartialEq)]
@@ -183,7 +183,7 @@ fn the_last_of_two_opposite_options_wins() {
     let job = |lines: &str| format!("{BASE}{lines}[a]\n");
     assert_eq!(reads(&job("rwmixread=70\nrwmixwrite=60\n")).0, 40.0);
     assert_eq!(reads(&job("rwmixwrite=60\nrwmixread=70\n")).0, 70.0);
-    // The section follows [global].
+    // A section after [global] overrides its options.
     assert_eq!(reads(&format!("{}rwmixwrite=90\n", job("rwmixread=70\n"))).0, 10.0);
     let direct = |lines: &str| reads(&job(lines)).1;
     assert_eq!(direct("direct=1\nbuffered=1\n"), direct("buffered=1\n"));

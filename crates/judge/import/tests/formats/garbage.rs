@@ -1,11 +1,11 @@
-//! Reading and judging any file ends with a result or a message: truncated files, invalid digits,
-//! and lines of one format in another.
+//! Every file produces a result or a message. The files are truncated, contain invalid digits, or
+//! mix two formats.
 
 use plimsoll_judge::conservation::{DeclaredFacts, audit};
 
 use crate::samples::SAMPLES;
 
-/// Replacements for digits.
+/// Texts that replace a number.
 const DIGITS: &[&str] =
     &["-1", "0", "1e400", "NaN", "1e-300", "99999999999999999999999999", "é", ""];
 
@@ -25,8 +25,7 @@ fn nothing_panics_and_nothing_is_lost() {
             put(&bytes[..end]);
             put(&bytes[end..]);
         }
-        // Replaces each sequence of digits by each replacement, at a few positions of the text at a
-        // time.
+        // Replaces each number once, with the replacements in turn.
         let places: Vec<usize> = digits(sample);
         for (number, at) in places.iter().enumerate() {
             let with = DIGITS[(number + index) % DIGITS.len()];
@@ -59,7 +58,7 @@ fn nothing_panics_and_nothing_is_lost() {
     }
 }
 
-/// Returns the starts of sequences of digits.
+/// Returns the start of each number.
 fn digits(text: &str) -> Vec<usize> {
     let digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
     (0..text.len()).filter(|at| digit(*at) && (*at == 0 || !digit(at - 1))).collect()

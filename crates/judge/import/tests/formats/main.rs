@@ -1,4 +1,4 @@
-//! Files of other tools: fio jobs, and results that are true, manipulated or garbage.
+//! Tests files of other tools: fio jobs, and results that are true, manipulated or garbage.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod any_job;

@@ -1,7 +1,7 @@
-//! Tampered results have a finding at the changed field; true results have no findings.
+//! Tampered results must have a finding at the changed field. True results must have no findings.
 //!
-//! Results of fio 3.33 are in `results` (from a busy guest, at a rate that it sustains). Results of
-//! other tools are generated with consistent figures from a seed. The seed is printed;
+//! The directory `results` contains results of fio 3.33 from a busy virtual machine. Results of
+//! other tools are generated from a seed, with consistent figures. The seed is printed;
 //! `PLIMSOLL_TAMPER_SEED` sets a different seed.
 
 use std::path::Path;
@@ -36,10 +36,11 @@ impl Draw {
     }
 }
 
-/// The files of a result.
+/// Files of a result: name and text of each.
 type Files = Vec<(String, String)>;
 
-/// Description of a change, and part of the field that the finding must state.
+/// Tampered result, with the kind of change and a part of the field name that the finding must
+/// state.
 struct Tampered {
     files: Files,
     what: String,
@@ -61,7 +62,7 @@ fn fio(mode: &str) -> Files {
     names.into_iter().map(|name| (name.clone(), fixture(&name))).collect()
 }
 
-/// Generates one kind of result with consistent figures.
+/// Creates a consistent result of this kind.
 fn whole(kind: usize, draw: &mut Draw) -> Files {
     match kind {
         0 => fio("randread"),
@@ -78,7 +79,7 @@ fn whole(kind: usize, draw: &mut Draw) -> Files {
 
 const KINDS: usize = 9;
 
-/// A single row with rate, size, bandwidth, latency and operations in flight.
+/// Creates a table with one row: rate, size, bandwidth, latency and operations in flight.
 fn table(draw: &mut Draw) -> Files {
     let size = *draw.of(&[4096.0, 8192.0, 65536.0]);
     let depth = *draw.of(&[1.0, 8.0, 32.0, 256.0]);
@@ -86,15 +87,16 @@ fn table(draw: &mut Draw) -> Files {
     let rate = (depth / latency_us * 1e6 * draw.between(0.8, 0.99)).round();
     let bandwidth = rate * size / 1e6;
     let text = format!(
-        "Block size (KiB),IOPS,MB/s,Mean latency (us),p99 (us),Total outstanding\n{},{rate},{bandwidth:.3},{latency_us},{},\
-         {depth}\n",
+        "Block size (KiB),IOPS,MB/s,Mean latency (us),p99 (us),Total \
+         outstanding\n{},{rate},{bandwidth:.3},{latency_us},{},{depth}\n",
         size / 1024.0,
         latency_us * 3.0,
     );
     vec![("table.csv".into(), text)]
 }
 
-/// A result with the ranks of a phase, and the output of this phase.
+/// Creates an IO500 result with the figures of each rank in a phase, and the output of another
+/// phase.
 fn io500(draw: &mut Draw) -> Files {
     let ranks = 4 + draw.below(12);
     let seconds = draw.between(300.0, 400.0);
@@ -102,8 +104,9 @@ fn io500(draw: &mut Draw) -> Files {
     let score = each * ranks as f64 / 1024f64.powi(3);
     let kiops = draw.between(10.0, 900.0);
     let result = format!(
-        "[run]\nprocs = {ranks}\nversion = io500-sc20\n\n[ior-easy-write]\nscore = {score:.6}\nt_delta = {seconds:.4}\n\
-         [mdtest-easy-stat]\nscore = {kiops:.6}\n[SCORE]\nMD = 1\n"
+        "[run]\nprocs = {ranks}\nversion = io500-sc20\n\n[ior-easy-write]\nscore = \
+         {score:.6}\nt_delta = {seconds:.4}\n[mdtest-easy-stat]\nscore = {kiops:.6}\n[SCORE]\nMD = \
+         1\n"
     );
     let mut csv =
         "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n"
@@ -123,7 +126,7 @@ fn io500(draw: &mut Draw) -> Files {
     ]
 }
 
-/// A report with its transaction log.
+/// Creates a pgbench report with its transaction log.
 fn pgbench(draw: &mut Draw) -> Files {
     let (clients, count) = (1 + draw.below(8), 400 + draw.below(400));
     let us = 1_000 + draw.below(4_000);
@@ -137,9 +140,9 @@ fn pgbench(draw: &mut Draw) -> Files {
     }
     let seconds = (count * us) as f64 / 1e6;
     let report = format!(
-        "pgbench (15.4)\nnumber of clients: {clients}\nnumber of threads: 1\nnumber of transactions actually processed: \
-         {}\nnumber of failed transactions: 0 (0.000%)\nlatency average = {:.3} ms\ntps = {:.6} (without initial \
-         connection time)\n",
+        "pgbench (15.4)\nnumber of clients: {clients}\nnumber of threads: 1\nnumber of transactions \
+         actually processed: {}\nnumber of failed transactions: 0 (0.000%)\nlatency average = {:.3} \
+         ms\ntps = {:.6} (without initial connection time)\n",
         count * clients,
         us as f64 / 1e3,
         (count * clients) as f64 / seconds
@@ -149,15 +152,14 @@ fn pgbench(draw: &mut Draw) -> Files {
 
 /// Segments.
 fn warp(draw: &mut Draw) -> Files {
-    let mut text = "index\top\thost\tduration_s\tobjects_per_op\tbytes\tfull_ops\tpartial_ops\tops_started\tops_ended\t\
-                    errors\tmb_per_sec\tops_ended_per_sec\tobjs_per_sec\tstart_time\tend_time\n"
+    let mut text = "index\top\thost\tduration_s\tobjects_per_op\tbytes\tfull_ops\tpartial_ops\tops_started\tops_ended\terrors\tmb_per_sec\tops_ended_per_sec\tobjs_per_sec\tstart_time\tend_time\n"
         .to_owned();
     for index in 0..(8 + draw.below(12)) {
         let ended = 100 + draw.below(4);
         let bytes = ended * 1_048_576;
         text.push_str(&format!(
-            "{index}\tGET\t\t2\t1\t{bytes}\t{ended}\t0\t{ended}\t{ended}\t0\t{}\t{}\t{}\t2024-05-01 10:00:00 +0000 UTC\t\
-             2024-05-01 10:00:02 +0000 UTC\n",
+            "{index}\tGET\t\t2\t1\t{bytes}\t{ended}\t0\t{ended}\t{ended}\t0\t{}\t{}\t{}\t2024-05-01 \
+             10:00:00 +0000 UTC\t2024-05-01 10:00:02 +0000 UTC\n",
             bytes as f64 / 1_048_576.0 / 2.0,
             ended as f64 / 2.0,
             ended as f64 / 2.0
@@ -166,7 +168,7 @@ fn warp(draw: &mut Draw) -> Files {
     vec![("warp.csv".into(), text)]
 }
 
-/// Summary of several epochs.
+/// Creates an MLPerf summary of several epochs.
 fn mlperf(draw: &mut Draw) -> Files {
     let rates: Vec<f64> = (0..5).map(|_| draw.between(99.0, 101.0)).collect();
     let busy: Vec<f64> = (0..5).map(|_| draw.between(91.0, 92.0)).collect();
@@ -204,7 +206,7 @@ fn swap(files: &mut Files, a: &str, b: &str) {
     files[0].1 = json.to_string();
 }
 
-/// Changes cell `column` of the last line of a table.
+/// Changes column `column` in the last line of a table.
 fn cell(files: &mut Files, column: usize, of: impl Fn(f64) -> f64) {
     let (head, row) = files[0].1.trim_end().rsplit_once('\n').unwrap();
     let mut cells: Vec<String> = row.split(',').map(str::to_owned).collect();
@@ -267,7 +269,7 @@ fn tamper(kind: usize, mut files: Files, draw: &mut Draw) -> Tampered {
             }
         }
         2 => {
-            // Fields of version 3: the write bandwidth in KiB/s, which equals bytes divided by
+            // In version 3, this field is the write bandwidth in KiB/s. It equals bytes divided by
             // time.
             let (index, what, field) = (48, "the bandwidth", "field 48 ");
             let mut cells: Vec<String> =
@@ -301,7 +303,7 @@ fn tamper(kind: usize, mut files: Files, draw: &mut Draw) -> Tampered {
                 done(files, "the latency in another unit", "Mean latency")
             }
             _ => {
-                // Swaps the mean and the p99.
+                // Swaps the rate and the mean latency.
                 let row = files[0].1.lines().last().unwrap().to_owned();
                 let mut cells: Vec<&str> = row.split(',').collect();
                 cells.swap(1, 3);
@@ -418,7 +420,8 @@ fn two_hundred_true_copies_have_no_findings() {
     let mut accused = Vec::new();
     for number in 0..200 {
         let mut files = whole(number % KINDS, &mut draw);
-        // The same result with different line endings, on a single line, or without its logs.
+        // Changes the line endings, joins the JSON into one line, or removes the logs. The figures
+        // stay the same.
         match draw.below(4) {
             0 => files.iter_mut().for_each(|(_, text)| *text = text.replace('\n', "\r\n")),
             1 if files[0].0.ends_with(".json") => {
@@ -438,13 +441,13 @@ fn two_hundred_true_copies_have_no_findings() {
     assert!(accused.is_empty(), "{} of 200, seed {seed}:\n{}", accused.len(), accused.join("\n"));
 }
 
-/// Creates repeats of a run, each with its own rate. Also returns the rates.
+/// Creates several runs of the same test at different rates. Also returns the rates.
 fn repeats(draw: &mut Draw) -> (Files, Vec<f64>) {
     let (count, usual) = (3 + draw.below(8), draw.between(2_000.0, 90_000.0));
     let tool = draw.below(2);
     let (mut files, mut rates) = (Vec::new(), Vec::new());
     for number in 1..=count {
-        // Transactions per minute, as whole numbers.
+        // The rate is a whole number of transactions a minute.
         let rate = (usual * draw.between(0.85, 1.15) * 60.0).round() / 60.0;
         let text = if tool == 0 { dd(rate * 1e4) } else { pgbench_report(rate) };
         files.push((format!("sut/run-{number}/out.txt"), text));
@@ -465,13 +468,14 @@ fn pgbench_report(per_s: f64) -> String {
     let count = (per_s * 60.0).round();
     let (per_s, ms) = (count / 60.0, 8.0 / (count / 60.0) * 1e3);
     format!(
-        "pgbench (15.4)\nscaling factor: 10\nnumber of clients: 8\nnumber of threads: 1\nduration: 60 s\nnumber of transactions \
-         actually processed: {count}\nnumber of failed transactions: 0 (0.000%)\nlatency average = {ms:.3} ms\ntps = \
-         {per_s:.6} (without initial connection time)\n"
+        "pgbench (15.4)\nscaling factor: 10\nnumber of clients: 8\nnumber of threads: 1\nduration: \
+         60 s\nnumber of transactions actually processed: {count}\nnumber of failed transactions: 0 \
+         (0.000%)\nlatency average = {ms:.3} ms\ntps = {per_s:.6} (without initial connection \
+         time)\n"
     )
 }
 
-/// A table that contains this figure, in the parent directory of the repeats.
+/// Adds a table with these figures in the parent directory of the repeats.
 fn beside(files: &[(String, String)], figures: &[f64]) -> Files {
     let is_dd = files[0].1.contains("records in");
     let mut text =
@@ -509,7 +513,7 @@ fn detects_two_hundred_selected_results_and_no_representative_one() {
             0 => vec![mean(&rates)],
             1 => vec![f64::midpoint(sorted[middle], sorted[(sorted.len() - 1) / 2])],
             2 => vec![sorted[sorted.len() - 1]],
-            // The rates of single repeats, or a figure that belongs to no repeat.
+            // The table contains the rate of each repeat, or a figure that belongs to no repeat.
             _ if draw.below(2) == 0 => rates.clone(),
             _ => vec![mean(&rates) * 1.7],
         };
@@ -519,7 +523,8 @@ fn detects_two_hundred_selected_results_and_no_representative_one() {
                 accused.push(format!("{number}: {verdict:?} {findings:?}"));
             }
         }
-        // The mean of the best few repeats, if it differs from the mean of all repeats.
+        // The table contains the mean of only the best repeats. Cases in which this hardly differs
+        // from the mean of all repeats are skipped.
         let best = 1 + draw.below((rates.len() / 2).max(1));
         let chosen = mean(&sorted[..best]);
         let middling = f64::midpoint(sorted[middle], sorted[(sorted.len() - 1) / 2]);
@@ -534,7 +539,7 @@ fn detects_two_hundred_selected_results_and_no_representative_one() {
                 rates.len()
             ));
         }
-        // Removes one of the repeats, but not the last.
+        // Removes one of the repeats, but never the last repeat.
         let lost = draw.below(files.len() - 1);
         let mut fewer = files.clone();
         fewer.remove(lost);

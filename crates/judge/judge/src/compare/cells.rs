@@ -25,9 +25,9 @@ use crate::verdict::{Verdict, VerdictKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IntervalOf {
-    /// Scatter between the sweeps of each side.
+    /// Scatter between the sweeps of each side of the comparison.
     Sweeps,
-    /// Variation of the rate within the single point that each side has.
+    /// Variation of the rate within the single point that each side of the comparison has.
     WithinPoint,
 }
 
@@ -47,18 +47,18 @@ pub enum CellOutcome {
     /// The rates differ by more than the sweeps' scatter, but a rule that is mandatory for
     /// comparisons is unknown.
     NotShown,
-    /// At least one side has no valid figure.
+    /// At least one side of the comparison has no valid figure.
     NotCompared,
 }
 
-/// One figure of a cell on both sides.
+/// One figure of a cell on both sides of the comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellFigure {
-    /// Mean of the first side.
+    /// Mean of the first side of the comparison.
     pub first: Option<f64>,
-    /// Mean of the second side.
+    /// Mean of the second side of the comparison.
     pub second: Option<f64>,
-    /// Mean of the second side divided by the mean of the first side.
+    /// Mean of the second side of the comparison divided by the mean of the first side.
     pub ratio: Option<f64>,
 }
 
@@ -78,8 +78,8 @@ pub struct SweepCell {
     pub interval_of: Option<IntervalOf>,
     /// Mean latency.
     pub latency_ns_avg: CellFigure,
-    /// 99th percentile of the latency. If a side has several sweeps, this is the mean of their 99th
-    /// percentiles.
+    /// 99th percentile of the latency. If a side of the comparison has several sweeps, this is the
+    /// mean of their 99th percentiles.
     pub latency_ns_p99: CellFigure,
     /// Conclusion about the rates.
     #[serde(rename = "apart")]
@@ -109,14 +109,14 @@ pub struct Overall {
 /// Two sweeps side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepComparison {
-    /// Names of the sides. The first is the baseline.
+    /// Names of the sides of the comparison. The first is the baseline.
     pub names: [String; 2],
-    /// Number of sweeps on each side. If cells have different numbers of sweeps, the smallest
-    /// number.
+    /// Number of sweeps on each side of the comparison. If cells have different numbers of sweeps,
+    /// the smallest number.
     pub sweeps: [usize; 2],
     /// Conclusion of the comparison.
     pub outcome: Outcome,
-    /// Name of the winner; `None` if no side wins.
+    /// Name of the winner; `None` if no side of the comparison wins.
     pub winner: Option<String>,
     /// Headline sentence.
     pub reason: String,
@@ -126,7 +126,7 @@ pub struct SweepComparison {
     pub latency_avg: Overall,
     /// 99th percentiles of all cells together.
     pub latency_p99: Overall,
-    /// Cells that exist on both sides, in the order of the first side.
+    /// Cells that exist on both sides of the comparison, in the order of the first side.
     pub cells: Vec<SweepCell>,
     /// Conditions that differ in any cell.
     #[serde(rename = "unlike")]
@@ -135,13 +135,14 @@ pub struct SweepComparison {
     pub remarks: Vec<String>,
 }
 
-/// Runs of one side that measured one point.
+/// Runs of one side of the comparison that measured one point of the sweep.
 struct CellRuns<'a> {
     points: Vec<SweepPoint>,
     runs: Vec<(&'a Bundle, &'a Verdict)>,
 }
 
-/// Compares two sides. Each side contains the points of one or more sweeps of the same plan.
+/// Compares two sides. Each side of the comparison contains the points of one or more sweeps of the
+/// same plan.
 pub fn compare_sweeps(sides: &[Side<'_>; 2], accepted: &[String]) -> SweepComparison {
     let (first, second) = (by_label(&sides[0]), by_label(&sides[1]));
     let order = labels(&sides[0]);
@@ -181,7 +182,7 @@ pub fn compare_sweeps(sides: &[Side<'_>; 2], accepted: &[String]) -> SweepCompar
     }
 }
 
-/// Groups the completed points of a side by label.
+/// Groups the completed points of a side of the comparison by label.
 fn by_label<'a>(side: &Side<'a>) -> BTreeMap<String, CellRuns<'a>> {
     let mut all: BTreeMap<String, CellRuns<'a>> = BTreeMap::new();
     let completed = |run: &&(&Bundle, &Verdict)| run.0.run.end.kind == EndKind::Completed;
@@ -234,13 +235,15 @@ fn cell(a: &CellRuns<'_>, b: &CellRuns<'_>, confidence: f64, accepted: &[String]
         runs.find_map(|(_, verdict)| Some(doubt::refuted(verdict, accepted)?.rule.clone()))
     };
     let refused = match (invalid(a), invalid(b), cell.rate_per_s.ratio) {
-        (true, true, _) => "INVALID on both sides".to_owned(),
-        (true, false, _) => "INVALID on the first side".to_owned(),
-        (false, true, _) => "INVALID on the second side".to_owned(),
-        (false, false, None) => "not measured on both sides".to_owned(),
+        (true, true, _) => "INVALID on both sides of the comparison".to_owned(),
+        (true, false, _) => "INVALID on the first side of the comparison".to_owned(),
+        (false, true, _) => "INVALID on the second side of the comparison".to_owned(),
+        (false, false, None) => {
+            "at least one side of the comparison has no measured rate".to_owned()
+        }
         (false, false, Some(_)) => match (refuted(a), refuted(b)) {
-            (Some(rule), _) => format!("{rule} failed on the first side"),
-            (None, Some(rule)) => format!("{rule} failed on the second side"),
+            (Some(rule), _) => format!("{rule} failed on the first side of the comparison"),
+            (None, Some(rule)) => format!("{rule} failed on the second side of the comparison"),
             (None, None) => String::new(),
         },
     };
@@ -341,7 +344,10 @@ fn decide(
     else {
         let says = match cells.len() {
             0 => "The two sweeps have no common point.".to_owned(),
-            n => format!("None of the {n} common points has a valid figure on both sides."),
+            n => format!(
+                "None of the {n} common points has a valid figure on both sides of the \
+                          comparison."
+            ),
         };
         return (Outcome::TooFewRuns, None, says);
     };
@@ -354,8 +360,8 @@ fn decide(
         differences.iter().filter(|one| !one.accepted).map(|one| one.name.as_str()).collect();
     if !open.is_empty() {
         let says = format!(
-            "{summary} No winner: {} conditions differ ({}). Make them equal, or accept each with \
-             --accept.",
+            "{summary} No winner: {} conditions differ ({}). Make these conditions equal, or accept \
+             each difference with --accept.",
             open.len(),
             super::decide::join_names(&open)
         );
@@ -382,14 +388,14 @@ fn decide(
             format!("{} and {}", sweeps[0], sweeps[1])
         };
         let says = format!(
-            "{summary} {each} sweeps per side cannot show a difference: at least {RUNS_MIN} are \
-             needed."
+            "{summary} {each} sweeps per side cannot show a difference: at least {RUNS_MIN} sweeps \
+             per side are needed."
         );
         return (Outcome::TooFewRuns, None, says);
     }
     let counted = format!(
-        "higher in {higher} cells and lower in {lower}, without a significant difference in \
-         {same} cells"
+        "higher in {higher} cells and lower in {lower}, without a significant difference in {same} \
+         cells"
     );
     let says = format!("{summary} {b} is {counted}.");
     match (higher, lower) {

@@ -1,4 +1,5 @@
-//! Conditions under which each side was measured, and the differences between them.
+//! Conditions under which each side of the comparison was measured, and the differences between
+//! them.
 //!
 //! A condition consists of a name and one value for each run, as text. If the values differ between
 //! the runs of one side, all values are shown. The target is the subject of the comparison, so it
@@ -61,7 +62,7 @@ const SETTINGS: [&str; 14] = [
 pub struct ConditionDifference {
     /// Name that accepts it: `--accept kernel`.
     pub name: String,
-    /// Value on each side.
+    /// Value on each side of the comparison.
     pub values: Vec<String>,
     /// True if the user accepted the difference. Also true if the condition is a setting and both
     /// plans follow best practice.
@@ -85,7 +86,8 @@ pub(super) fn factors_of_plans(sides: &[Side<'_>]) -> Vec<String> {
     first.compare_factors.iter().filter(all).cloned().collect()
 }
 
-/// Returns the conditions that differ between the sides, including accepted ones and factors.
+/// Returns the conditions that differ between the sides of the comparison, including accepted ones
+/// and factors.
 ///
 /// `accepted` and `factors` contain names of conditions, or the part of such names before a dot:
 /// for example, `plan` accepts every difference between the plans.
@@ -140,8 +142,9 @@ fn is_setting(name: &str) -> bool {
             .is_some_and(|field| SETTINGS.iter().any(|setting| field.starts_with(setting)))
 }
 
-/// Returns a side's conditions. Values that differ between its runs are joined. If `mounts` is
-/// true, mount options are conditions. If `host` is true, properties of the host are conditions.
+/// Returns a side's conditions. If the value of a condition differs between the runs of the side,
+/// the condition lists all these values. If `mounts` is true, mount options are conditions. If
+/// `host` is true, properties of the host are conditions.
 fn describe(side: &Side<'_>, mounts: bool, host: bool) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (bundle, verdict) in &side.runs {
@@ -332,7 +335,7 @@ fn working_set(bundle: &Bundle) -> String {
     format!("{memory}, {array}")
 }
 
-/// Returns the file systems with their mount options, one per directory.
+/// For each mount, returns the file system and its mount options.
 fn mount_options(bundle: &Bundle) -> String {
     let mounts = bundle.environment.mounts.iter().map(|mount| {
         let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());

@@ -21,11 +21,12 @@ const HEADROOM: f64 = 0.2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Every side meets the requirement with headroom, so the difference should not decide.
+    /// Every side of the comparison meets the requirement with headroom, so the difference between
+    /// them should not matter.
     AllMeetWithHeadroom,
-    /// Exactly one side meets the requirement.
+    /// Exactly one side of the comparison meets the requirement.
     OneMeets,
-    /// No side meets the requirement.
+    /// No side of the comparison meets the requirement.
     NoneMeets,
     /// No winner: a rule refutes the figure of a run.
     NotBelieved,
@@ -42,10 +43,10 @@ pub enum Outcome {
     NotSignificant,
 }
 
-/// Number of runs of a side that meet the requirement, and related counts.
+/// Number of runs of a side of the comparison that meet the requirement, and related counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequirementResult {
-    /// Number of runs of the side.
+    /// Number of runs on this side of the comparison.
     pub runs: usize,
     /// Number of runs that pass.
     pub passed: usize,
@@ -137,8 +138,8 @@ pub(super) fn decide(
         return Decision::new(
             Outcome::AllMeetWithHeadroom,
             format!(
-                "{} meet the requirement with headroom ({}), so the difference between them \
-                 should not decide.{}",
+                "{} meet the requirement with headroom ({}), so the difference between them should \
+                 not decide.{}",
                 if sides.len() == 2 { "Both" } else { "All" },
                 each.join(", "),
                 primary(sides, metrics).map_or(String::new(), |p| format!(" {}", describe(p))),
@@ -165,11 +166,12 @@ fn differing(unlike: &[ConditionDifference]) -> Option<String> {
         let names = join_names(&open);
         match open.len() {
             1 => format!(
-                "No winner: a condition differs ({names}). Make it equal, or accept it with --accept."
+                "No winner: a condition differs ({names}). Make it equal on all sides of the \
+                 comparison, or accept the difference with --accept."
             ),
             count => format!(
-                "No winner: {count} conditions differ ({names}). Make them equal, or accept each \
-                 with --accept."
+                "No winner: {count} conditions differ ({names}). Make these conditions equal, or \
+                 accept each difference with --accept."
             ),
         }
     })
@@ -212,7 +214,7 @@ fn find_refuted(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
     let copied = |side: &Side<'_>| {
         let runs: Vec<&Bundle> = side.completed().map(|(bundle, _)| *bundle).collect();
         let finding = (rules::experiment::copied::RULE.check)(&runs)?;
-        let says = format!("No winner: of {}, {}. Remove the copies.", side.name, finding.says);
+        let says = format!("No winner: {}: {}. Remove the copies.", side.name, finding.says);
         (finding.outcome == finding::Outcome::Fail).then_some(says)
     };
     if let Some(says) = sides.iter().find_map(copied) {
@@ -246,8 +248,8 @@ fn not_shown(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
         let (run, finding) = side.completed().find_map(unknown)?;
         let (name, rule) = (&side.name, &finding.rule);
         Some(format!(
-            "No winner: the figure of run {run} of {name} may not be comparable: {} ({rule}). \
-             Repair this, or accept it with --accept {rule}.",
+            "No winner: it is uncertain whether the figure of run {run} of {name} is comparable: {} \
+             ({rule}). Repair this, or accept it with --accept {rule}.",
             finding.says
         ))
     })
@@ -263,7 +265,7 @@ pub(super) fn join_names(names: &[&str]) -> String {
     text
 }
 
-/// Decides with the requirement, if exactly one side or no side meets it.
+/// Decides with the requirement, if exactly one side of the comparison meets it, or no side does.
 fn by_requirement(sides: &[Side<'_>], requirements: &[RequirementResult]) -> Option<Decision> {
     if requirements.iter().any(|requirement| requirement.measured > 0) {
         return None;
@@ -289,7 +291,8 @@ fn by_requirement(sides: &[Side<'_>], requirements: &[RequirementResult]) -> Opt
 
 fn by_figures(sides: &[Side<'_>], metrics: &[Metric], accepted: &[String]) -> Decision {
     let Some(primary) = primary(sides, metrics) else {
-        let says = "There is no figure that was measured on both sides.".to_owned();
+        let says =
+            "There is no figure that was measured on both sides of the comparison.".to_owned();
         return Decision::new(Outcome::TooFewRuns, says);
     };
     let doubt = primary.winner.as_ref().and_then(|_| not_shown(sides, accepted));
@@ -303,7 +306,7 @@ fn by_figures(sides: &[Side<'_>], metrics: &[Metric], accepted: &[String]) -> De
 struct Primary {
     outcome: Outcome,
     winner: Option<String>,
-    /// Describes the ratios of the sides.
+    /// Describes the ratios of the sides of the comparison.
     summary: String,
     says: String,
 }
@@ -359,8 +362,9 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
         );
         return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, summary, says });
     }
-    // True if the side with the best ratio is significantly better than the first side. If the
-    // first side has the best ratio, it must be significantly better than all other sides.
+    // True if the side with the best ratio is significantly better than the first side of the
+    // comparison. If the first side has the best ratio, it must be significantly better than all
+    // other sides.
     let significant = |side: &super::SideFigure| side.significant == Some(true);
     let clear = match at {
         0 => metric.sides.iter().skip(1).all(significant),

@@ -10,7 +10,7 @@ use crate::rules;
 use crate::verdict::Verdict;
 
 /// Returns true if the user accepted the rule of a finding, by the rule's current name or an
-/// earlier one.
+/// earlier name.
 fn is_accepted_by_name(finding: &Finding, accepted: &[String]) -> bool {
     accepted.iter().any(|id| rules::find(id).is_some_and(|rule| rule.id == finding.rule))
 }
@@ -24,8 +24,8 @@ pub(super) fn refuted<'a>(verdict: &'a Verdict, accepted: &[String]) -> Option<&
     })
 }
 
-/// Returns findings of rules that are mandatory for comparisons and unknown, unless the plan of the
-/// run accepts this.
+/// Returns the unknown findings of rules that are mandatory for comparisons, except findings that
+/// the plan or the command line accepts.
 pub(super) fn unknown<'a>(
     bundle: &Bundle,
     verdict: &'a Verdict,

@@ -30,15 +30,15 @@ const APART: f64 = 3.0;
 /// A smaller relative difference of the mean latencies is not explained.
 const SAME: f64 = 0.02;
 
-/// Explanation of the difference between the second side and the first.
+/// Explanation of the difference between the second side of the comparison and the first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// The first condition, phase, device and interval at which the sides diverge. Kinds without a
-    /// divergence are absent.
+    /// The first condition, phase, device and interval at which the sides of the comparison
+    /// diverge. Kinds without a divergence are absent.
     #[serde(rename = "parts_at")]
     pub divergences: Vec<Divergence>,
-    /// Mean latency of the second side minus that of the first; `None` if a side has no mean
-    /// latency.
+    /// Mean latency of the second side of the comparison minus that of the first; `None` if a side
+    /// has no mean latency.
     pub difference_ns: Option<f64>,
     /// Causes. Their contributions add up to the difference.
     pub causes: Vec<Cause>,
@@ -58,7 +58,7 @@ pub struct Divergence {
 pub struct Cause {
     /// Display name.
     pub name: String,
-    /// Mean time that the cause adds to each operation of the second side.
+    /// Mean time that the cause adds to each operation of the second side of the comparison.
     pub ns_per_operation: f64,
     /// Share of the whole difference that the cause explains. Negative if the cause reduces the
     /// difference.
@@ -96,8 +96,8 @@ fn condition(differences: &[ConditionDifference]) -> Option<Divergence> {
     Some(divergence("condition", says))
 }
 
-/// Returns the first phase that differs: it exists on one side only, finished on one side only, or
-/// took much longer on one side.
+/// Returns the first phase that differs: it exists on one side of the comparison only, finished on
+/// one side only, or took much longer on one side.
 fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
     let of = |bundle: &Bundle, kind: PhaseKind| {
@@ -118,13 +118,19 @@ fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     kinds.into_iter().find_map(|kind| {
         let label = kind.label();
         let says = match (of(a, kind), of(b, kind)) {
-            (Some(_), None) => format!("only the first side has the phase {label}"),
-            (None, Some(_)) => format!("only the second side has the phase {label}"),
+            (Some(_), None) => format!(
+                "only the first side of the comparison has the phase \
+                                        {label}"
+            ),
+            (None, Some(_)) => format!(
+                "only the second side of the comparison has the phase \
+                                        {label}"
+            ),
             (Some((_, true)), Some((_, false))) => {
-                format!("the phase {label} finished only on the first side")
+                format!("the phase {label} finished only on the first side of the comparison")
             }
             (Some((_, false)), Some((_, true))) => {
-                format!("the phase {label} finished only on the second side")
+                format!("the phase {label} finished only on the second side of the comparison")
             }
             (Some((first, _)), Some((second, _))) => {
                 let (short, long) = (first.min(second) as f64, first.max(second) as f64);
@@ -132,7 +138,8 @@ fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
                     return None;
                 }
                 format!(
-                    "the phase {label} took {} on the first side and {} on the second",
+                    "the phase {label} took {} on the first side of the comparison and {} on the \
+                     second",
                     seconds(first),
                     seconds(second)
                 )
@@ -147,7 +154,8 @@ fn seconds(ns: u64) -> String {
     format!("{:.1} s", ns as f64 / 1e9)
 }
 
-/// Returns the mean time per I/O of each device that the target uses, over all runs of a side.
+/// Returns the mean time per I/O of each device that the target uses, over all runs of a side of
+/// the comparison.
 fn devices(side: &Side<'_>) -> Vec<(String, f64)> {
     let mut sums: Vec<(String, f64, u64)> = Vec::new();
     for (bundle, _) in side.completed() {
@@ -164,14 +172,15 @@ fn devices(side: &Side<'_>) -> Vec<(String, f64)> {
     busy.map(|(name, ns, ios)| (name, ns / ios as f64)).collect()
 }
 
-/// Returns the first device whose time per I/O is much longer on one side.
+/// Returns the first device whose time per I/O is much longer on one side of the comparison.
 fn device(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     let pairs = devices(a).into_iter().zip(devices(b));
     let mut apart = pairs.filter(|((_, a), (_, b))| a.max(*b) > SLOWER * a.min(*b));
     let ((first, first_ns), (second, second_ns)) = apart.next()?;
     let name = if first == second { first } else { format!("{first} and {second}") };
     let says = format!(
-        "{name}: on the first side {} per I/O at the device, on the second {}",
+        "{name}: an I/O takes {} at the device on the first side of the comparison, and {} on the \
+         second side",
         ms(first_ns),
         ms(second_ns)
     );
@@ -200,7 +209,8 @@ fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
         at => format!("{} into the measurement", seconds(width_ns * at as u64)),
     };
     let says = format!(
-        "{when}: {:.0} I/Os per second on the first side and {:.0} on the second, in {}",
+        "{when}: {:.0} I/Os per second on the first side of the comparison and {:.0} on the second, \
+         in {}",
         a[at],
         b[at],
         seconds(width_ns)
@@ -235,7 +245,7 @@ fn kinds(side: &Side<'_>) -> [(f64, Option<f64>); 3] {
     ]
 }
 
-/// Returns the mean latency of a side.
+/// Returns the mean latency of a side of the comparison.
 fn mean_ns(kinds: &[(f64, Option<f64>); 3]) -> Option<f64> {
     let count: f64 = kinds.iter().map(|(count, _)| count).sum();
     let ns: f64 = kinds.iter().map(|(count, mean)| count * mean.unwrap_or(0.0)).sum();
@@ -248,15 +258,16 @@ fn by_mix(a: &[(f64, Option<f64>); 3], b: &[(f64, Option<f64>); 3]) -> f64 {
     let total = |kinds: &[(f64, Option<f64>); 3]| kinds.iter().map(|(count, _)| count).sum::<f64>();
     let (in_a, in_b) = (total(a).max(1.0), total(b).max(1.0));
     let of = |(a, b): (&(f64, Option<f64>), &(f64, Option<f64>))| {
-        // If one side has no operations of a kind, the latency of the other side is used.
+        // If one side of the comparison has no operations of a kind, the latency of the other side
+        // is used.
         let both = a.1.or(b.1).unwrap_or(0.0) + b.1.or(a.1).unwrap_or(0.0);
         (b.0 / in_b - a.0 / in_a) * both / 2.0
     };
     a.iter().zip(b).map(of).sum()
 }
 
-/// Returns a time divided by the number of transactional operations, over all runs of a side;
-/// `None` if the time is unknown in a run.
+/// Returns a time divided by the number of transactional operations, over all runs of a side of the
+/// comparison; `None` if the time is unknown in a run.
 fn per_operation(side: &Side<'_>, of: impl Fn(&Bundle) -> Option<f64>) -> Option<f64> {
     let (mut ns, mut operations) = (0.0, 0.0);
     for (bundle, _) in side.completed() {
@@ -334,8 +345,8 @@ mod tests {
         [side(0), side(1)]
     }
 
-    /// The reads of the second side take 1 ms longer, and three quarters of this are spent in its
-    /// device.
+    /// The reads of the second side of the comparison take 1 ms longer, and three quarters of this
+    /// are spent in its device.
     fn slower() -> [Bundle; 2] {
         let mut bundles = [fixtures::reads(), fixtures::reads()];
         let count = bundles[1].run.classes[0].count;
@@ -369,7 +380,8 @@ mod tests {
             explanation.divergences.iter().find(|divergence| divergence.kind == "device").unwrap();
         assert_eq!(
             divergence.says,
-            "sda: on the first side 100 us per I/O at the device, on the second 850 us"
+            "sda: an I/O takes 100 us at the device on the first side of the comparison, and 850 us on \
+             the second side"
         );
     }
 
@@ -402,6 +414,12 @@ mod tests {
         let explanation = explain(&sides(&bundles, &verdicts), &[kernel]).unwrap();
         let says: Vec<&str> =
             explanation.divergences.iter().map(|divergence| divergence.says.as_str()).collect();
-        assert_eq!(says, ["kernel: 6.1 against 6.6", "only the first side has the phase warm-up"]);
+        assert_eq!(
+            says,
+            [
+                "kernel: 6.1 against 6.6",
+                "only the first side of the comparison has the phase warm-up"
+            ]
+        );
     }
 }

@@ -102,7 +102,7 @@ pub fn compare_fleets(
     }
 }
 
-/// Builds a side in which the run of each host is a separate run.
+/// Builds a side of the comparison in which the run of each host is a separate run.
 fn of_hosts<'a>(side: &FleetSide<'a>) -> Side<'a> {
     let runs = side.runs.iter().flat_map(|run| run.hosts.iter().copied()).collect();
     Side { name: side.name.clone(), runs }
@@ -148,7 +148,7 @@ fn draws(mut runs: impl Iterator<Item = Vec<u64>>) -> String {
     }
 }
 
-/// Returns a condition with its values, if the values differ between the sides.
+/// Returns a condition with its values, if the values differ between the sides of the comparison.
 fn differing(
     name: &str,
     values: Vec<String>,

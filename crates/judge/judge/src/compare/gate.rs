@@ -114,14 +114,13 @@ pub enum AllowanceError {
     /// A figure has two allowances.
     #[error("{0}: the allowance is given twice")]
     Twice(String),
-    /// The allowance is not a percentage.
     #[error("\"{0}\" is not a percentage")]
     Percentage(String),
     /// A rate cannot fall by 100 % or more.
     #[error("{0}: no rate can fall by 100 % or more, so the gate would never fail")]
     WholeRate(String),
     /// The runs did not measure the figure.
-    #[error("not measured on both sides: {0}")]
+    #[error("not measured on both sides of the comparison: {0}")]
     NotMeasured(String),
     /// The number of sides is not two.
     #[error("a gate compares a baseline with one other side, but there are {0} sides")]
@@ -152,7 +151,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     FIGURES.iter().map(|(name, _)| *name)
 }
 
-/// Returns the figure with this name, if both sides measured it.
+/// Returns the figure with this name, if both sides of the comparison measured it.
 fn metric<'a>(comparison: &'a Comparison, name: &str) -> Option<&'a Metric> {
     let (_, keys) = FIGURES.iter().find(|(known, _)| *known == name)?;
     let found = comparison.metrics.iter().find(|m| keys.contains(&m.key.as_str()))?;
@@ -204,14 +203,14 @@ pub struct GateFigure {
     /// Permitted worsening.
     pub allowance_share: f64,
     pub outcome: GateOutcome,
-    /// Number of additional runs per side after which the figure is decided with a probability of
-    /// 80 %. `None` if the figure is decided, or if 100 runs per side would not be enough.
+    /// Number of additional runs that each side of the comparison needs so that the gate is decided
+    /// with a probability of 80 %. `None` if it is already decided, or if even 100 runs on each
+    /// side are not enough.
     pub runs_more_per_side: Option<usize>,
     /// Outcome in a sentence.
     pub says: String,
 }
 
-/// Result of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
     /// Names of the baseline and the new side.
@@ -385,8 +384,9 @@ enum Needed {
     NoRatio,
 }
 
-/// Returns the number of runs per side after which the interval excludes the limit with a
-/// probability of [`POWER`]: the standard sample size of Welch's test on the logarithms.
+/// Returns the number of runs that each side of the comparison needs so that the interval excludes
+/// the limit with a probability of [`POWER`]: the standard sample size of Welch's test on the
+/// logarithms.
 fn runs_needed(base: &[f64], new: &[f64], limit: f64) -> Needed {
     if base.iter().chain(new).any(|value| !(*value > 0.0 && value.is_finite())) {
         return Needed::NoRatio;

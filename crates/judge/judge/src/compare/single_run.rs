@@ -4,13 +4,14 @@ use super::Side;
 use crate::figures::{self, Pick};
 use crate::stats::block_bootstrap;
 
-/// Number of resamples for an interval. The ends of a 95 % interval are then the 25th smallest and
-/// the 25th largest value.
+/// Number of resamples for a confidence interval. With 1,000 resamples, the ends of a 95 % interval
+/// are the 25th smallest and the 25th largest mean.
 const RESAMPLES: usize = 1000;
 
-/// Describes the precision of the rate of a side's only run, with a block bootstrap of its
-/// intervals. This describes only the variation within the run. `None` if there are several runs,
-/// because their means are more informative, or if the series is too short to resample.
+/// If a side of the comparison has a single run, describes the precision of its mean rate,
+/// estimated by a block bootstrap of the run's intervals. The estimate includes only the variation
+/// within the run. `None` if there are several runs, because their means show more, or if the
+/// series is too short.
 pub(super) fn describe_rate(side: &Side<'_>) -> Option<String> {
     let mut completed = side.completed();
     let (bundle, _) = completed.next()?;
@@ -23,8 +24,8 @@ pub(super) fn describe_rate(side: &Side<'_>) -> Option<String> {
     let interval = block_bootstrap(&rates, mean, 0.95, RESAMPLES, plan.seed).ok()?;
     Some(format!(
         "{}: the mean rate of the only run is between {:.1} and {:.1} operations per second (95 % \
-         confidence, block bootstrap over {} intervals). A single run does not show how much runs \
-         differ.",
+         confidence, block bootstrap over {} intervals). A single run does not show the variation \
+         between runs.",
         side.name,
         interval.low,
         interval.high,

@@ -3,7 +3,7 @@
 /// Function that formats a value in one unit.
 pub type ValueFormatter = fn(f64) -> String;
 
-/// Formats a number with about four digits and commas between thousands.
+/// Formats a number with about four significant digits, and with commas as thousands separators.
 pub fn number(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
@@ -51,7 +51,7 @@ fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     }
 }
 
-/// Formats a time in ns.
+/// Formats a time that is given in ns, with a suitable unit.
 pub fn time(ns: f64) -> String {
     scaled(ns, &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")])
 }
@@ -69,7 +69,8 @@ pub fn bytes_per_s(rate: f64) -> String {
     scaled(rate, &units)
 }
 
-/// Formats the size of a transfer, in units of powers of 1024 if it is a multiple of such a unit.
+/// Formats the size of a transfer, in MiB or KiB if it is a whole multiple of that unit, otherwise
+/// in bytes.
 pub fn transfer(bytes: f64) -> String {
     for (factor, unit) in [(1048576.0, "MiB"), (1024.0, "KiB")] {
         if bytes >= factor && (bytes / factor).fract() == 0.0 {

@@ -198,13 +198,13 @@ fn label(result: Option<&ToolResult>) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Difference {
-    /// The second side is better, by more than the scatter of the runs.
+    /// The second side of the comparison is better, by more than the scatter of the runs.
     Better,
-    /// The second side is worse, by more than the scatter of the runs.
+    /// The second side of the comparison is worse, by more than the scatter of the runs.
     Worse,
     /// The difference is no larger than the scatter of the runs.
     NotShown,
-    /// The sides have too few runs for a decision.
+    /// The sides of the comparison have too few runs for a decision.
     TooFew,
     /// A result of one side is impossible, so the comparison is not valid.
     Impossible,
@@ -215,22 +215,23 @@ pub enum Difference {
 pub struct Pair {
     #[serde(rename = "of")]
     pub figure: FigureKind,
-    /// Values of the figure in the results of the first and of the second side.
+    /// Values of the figure in the results of the first and of the second side of the comparison.
     pub values: [Vec<f64>; 2],
-    /// Mean of each side.
+    /// Mean of each side of the comparison.
     pub means: [f64; 2],
-    /// Difference between maximum and minimum, divided by the mean, for each side with more than
-    /// one result.
+    /// Difference between maximum and minimum, divided by the mean, for each side of the comparison
+    /// with more than one result.
     pub spreads: [Option<f64>; 2],
-    /// Mean of the second side divided by the mean of the first.
+    /// Mean of the second side of the comparison divided by the mean of the first.
     pub ratio: f64,
-    /// 95 % confidence interval of the ratio, if each side has at least two results.
+    /// 95 % confidence interval of the ratio, if each side of the comparison has at least two
+    /// results.
     pub ratio_interval: Option<(f64, f64)>,
     /// Outcome of the comparison.
     pub says: Difference,
 }
 
-/// One workload that both sides ran, with its figures.
+/// One workload that both sides of the comparison ran, with its figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Description of the work.
@@ -242,9 +243,9 @@ pub struct Row {
 /// Comparison of two sides of repeated results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sides {
-    /// Workloads that both sides ran.
+    /// Workloads that both sides of the comparison ran.
     pub rows: Vec<Row>,
-    /// Workloads that only one side ran, each with the number of that side.
+    /// Workloads that only one side of the comparison ran, each with the number of that side.
     pub alone: Vec<(usize, String)>,
     /// Results whose figures are impossible.
     pub impossible: Vec<String>,

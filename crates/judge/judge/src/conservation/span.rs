@@ -77,7 +77,7 @@ impl Span {
         self.least <= other.most + slack && other.least <= self.most + slack
     }
 
-    /// Returns true if each value of this span is greater than every value of the other.
+    /// Returns true if each value of this span is greater than every value of the other span.
     pub fn is_above(self, other: Self) -> bool {
         !self.meets(other) && self.least > other.most
     }

@@ -44,7 +44,6 @@ pub struct UncheckedRule {
     pub needs: &'static str,
 }
 
-/// Audit of one result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Audit {
     pub verdict: Credibility,
@@ -198,8 +197,7 @@ fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
         );
         claim(
             Claim::MediaRead,
-            "not shown: no figure of the result shows that the data came from \
-         the media",
+            "not shown: no figure of the result shows that the data came from the media",
         );
         want(
             "the devices' own read counters over the run, and the sizes of the data and of all \
@@ -222,9 +220,10 @@ fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
         let each = settings().any(|s| s.durability == Some(Durability::EachWrite));
         let flushed = settings().any(|s| s.durability == Some(Durability::Flushed));
         let says = if each || flushed {
-            "not shown: flushes were requested, but no figure shows that a device performed them"
+            "not shown: flushes were requested, but the result does not prove that a device \
+             performed them"
         } else {
-            "not shown: no figure shows that a completed write was on stable storage"
+            "not shown: the result does not prove that completed writes were on stable storage"
         };
         claim(Claim::DurableWrite, says);
         want(

@@ -23,7 +23,7 @@ pub const SLOW_SHARE: f64 = 0.01;
 pub const HOLD_NS: u64 = 60_000_000_000;
 /// Minimum number of intervals in the hold time.
 const HOLD_INTERVALS_MIN: usize = 10;
-/// Minimum number of intervals before the event, which define the baseline.
+/// Minimum number of intervals before the event. These intervals define the baseline.
 const BEFORE_MIN: usize = 10;
 /// The mean of a period may be lower than the baseline by at most this number of standard errors.
 const Z: f64 = 3.0;
@@ -56,7 +56,8 @@ pub enum Recovery {
     Unknown(String),
 }
 
-/// One of the two measures, expressed as a deficit: positive values are worse than the bound.
+/// One of the two measures, for each interval. A positive value states by how much the interval is
+/// worse than the bound.
 struct Deficit {
     values: Vec<f64>,
     /// Standard deviation before the event, increased because of autocorrelation.

@@ -11,8 +11,9 @@ use plimsoll_plan::{Stream, Workload};
 use super::Part;
 use crate::figures::measured;
 
-/// Returns a run whose measured phase is `part` and which contains only the streams that `keeps`
-/// selects. Operations in flight at the end of the run do not belong to any part.
+/// Returns a copy of a run: its measured phase is only `part` of the original, and it contains only
+/// the streams that `keeps` selects. Operations in flight at the end of the run do not belong to
+/// any part.
 pub(crate) fn slice(bundle: &Bundle, part: Part, keeps: impl Fn(&Stream) -> bool) -> Bundle {
     let mut own = bundle.clone();
     let numbers = keep_streams(&mut own, keeps);

@@ -1,4 +1,4 @@
-//! Tests of windows, with synthetic runs.
+//! Tests the windows before, during and after an event, with synthetic runs.
 #![allow(clippy::unwrap_used)]
 
 use plimsoll_evidence::events::{CommandRecord, EventRecord};
@@ -8,7 +8,7 @@ use crate::judge;
 use crate::rules::fixtures::{self, LATENCY_NS, RATE, SECOND_NS};
 use crate::verdict::{Verdict, VerdictKind};
 
-/// The measured phase starts after 5 s and takes 60 s; the event is 20 s after its start.
+/// The measured phase starts at 5 s and takes 60 s. The event follows 20 s later, at 25 s.
 const EVENT: &str = "[[event]]\nname = \"cut\"\nat = \"20s\"\nrun = [\"cut\"]\n";
 const AT_NS: u64 = 25 * SECOND_NS;
 
@@ -68,7 +68,7 @@ fn the_stations_of_a_model_are_compared_by_window() {
             });
         }
     }
-    // An idle station has no rows: this station worked in every second interval before the event.
+    // An idle station has no rows. Before the event, this station worked in every second interval.
     for second in (0..20).step_by(2) {
         bundle.series.push(plimsoll_evidence::series::Row {
             phase,
@@ -97,7 +97,7 @@ fn an_outage_and_its_recovery_are_measured() {
     assert_eq!(windows.recovery_ns, Ok(10 * SECOND_NS));
     let before = part(&bundle, Window::Before);
     assert_eq!((before.from_ns, before.to_ns), (5 * SECOND_NS, AT_NS));
-    // The hold time is a minute, which is longer than the remaining run.
+    // The run must stay recovered for a minute, but it ends earlier.
     assert_eq!(windows.part(Window::After), None);
     let found = outage(&bundle, part(&bundle, Window::During)).unwrap();
     assert_eq!((found.low_ns, found.high_ns), (10 * SECOND_NS, 10 * SECOND_NS + SECOND_NS / 5));
@@ -125,7 +125,7 @@ fn without_an_effect_nothing_is_found() {
         *max_ns *= 5;
     }
     assert!(seen(&slow));
-    // If an event starts streams or stops hosts, these are its effect.
+    // If an event starts streams or stops hosts, these count as its effect.
     let mut lost = bundle;
     lost.plan.events[0].expect_lost = vec!["c".to_owned()];
     let verdict = judge(&lost);
@@ -269,7 +269,7 @@ fn failed_operations_count_in_the_window_that_allows_them() {
     assert_eq!(unlimited.verdict, VerdictKind::Invalid);
 }
 
-/// An event without an effect, early in a run, would otherwise hide a later loss.
+/// Otherwise, an event without an effect early in a run would hide a later loss.
 #[test]
 fn the_time_after_the_recovery_must_be_steady_too() {
     let lost_from = [None, Some(2000)];
@@ -299,7 +299,7 @@ fn the_time_after_the_recovery_must_be_steady_too() {
     assert!(failed[1] > 0, "{failed:?}");
 }
 
-/// Compares four runs with the first outage and four runs with the second outage.
+/// Compares four runs that have the first outage with four runs that have the second outage.
 fn compare(outages_s: [f64; 2]) -> crate::compare::Comparison {
     let sides = outages_s.map(|outage_s| {
         let run = |at: u32| {
@@ -325,7 +325,7 @@ fn systems_are_compared_window_by_window() {
     };
     assert!((ratio("before_iops_per_s") - 1.0).abs() < 0.01);
     assert!((ratio("outage_ns") - 10.15 / 5.15).abs() < 0.05, "{}", ratio("outage_ns"));
-    // The recovery is searched in intervals of a second.
+    // The recovery is located to within one second.
     assert!((ratio("recovery_ns") - 10.15 / 5.15).abs() < 0.2, "{}", ratio("recovery_ns"));
     assert!((ratio("during_iops_per_s") - 29.85 / 34.85).abs() < 0.02);
     let allowances = crate::compare::Allowances::parse(&["outage=50%".to_owned()]).unwrap();

@@ -49,8 +49,8 @@ fn check_losses(fleet: &Fleet, plan: &ResolvedPlan) -> Option<Finding> {
                 HostEnd::Lost => {}
                 HostEnd::Reported | HostEnd::Failed | HostEnd::WithoutEvidence => {
                     let says = format!(
-                        "event \"{}\" should have stopped {name}, but this host sent messages \
-                         until the end of its run",
+                        "event \"{}\" should have stopped {name}, but {name} sent messages until \
+                         the run ended",
                         event.name
                     );
                     let advice = "check what the event's command does, and on which host it runs";

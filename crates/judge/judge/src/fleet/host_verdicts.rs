@@ -14,7 +14,6 @@ use crate::claim::ClaimStatus;
 use crate::finding::{Finding, Outcome};
 use crate::verdict::{Check, Quantity, Verdict};
 
-/// Adds the results of the hosts' verdicts to the verdict on the fleet.
 pub(super) fn add(
     verdict: FleetVerdict,
     fleet: &Fleet,

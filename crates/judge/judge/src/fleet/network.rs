@@ -20,7 +20,6 @@ use crate::rules::evidence;
 /// Minimum number of bytes for the comparison. Metadata and read-ahead alone can reach this number.
 const REQUESTED_MIN: u64 = 8 << 20;
 
-/// Source of the network traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TrafficSource {
     Mounts,

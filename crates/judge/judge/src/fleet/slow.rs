@@ -164,8 +164,8 @@ fn io_limit_cause(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     })
 }
 
-/// A share cannot exceed one, and so cannot be a multiple of another large share. It is enough if
-/// the other hosts' shares are below the minimum.
+/// A share cannot exceed 1, so it cannot be a multiple of another large share. It is enough if the
+/// other hosts' shares are below the minimum.
 fn stands_out(cause: &Cause, own: f64, most: f64) -> bool {
     own >= most * TIMES_MIN || cause.least == 0.9 && most < cause.least
 }

@@ -31,7 +31,8 @@ struct DirectionTotals {
 
 enum CounterAgreement {
     Agrees,
-    /// Share of the hosts' I/O that the storage system counted, and the unit of the I/O in words.
+    /// The storage system counted less I/O than the hosts. Contains the counted share, and the unit
+    /// of the I/O in words.
     Less(f64, String),
     More(f64, String),
 }
@@ -50,7 +51,7 @@ pub(super) fn check(
             return None;
         }
         let says = "the plan names the storage system's own counters, but the evidence does not \
-         contain their values";
+                    contain their values";
         let finding = Finding::new(SYSTEM, Outcome::Unknown, says);
         return Some(
             finding.advise("run again with a version of Plimsoll that reads these counters"),
@@ -86,8 +87,8 @@ fn summarise(
     });
     if let Some((word, share, of)) = less {
         let says = format!(
-            "the storage system counted only {} of {of} that all hosts {word}: a cache in front \
-             of it served the other I/O, or its counters omit a part{}",
+            "the storage system counted only {} of {of} that all hosts {word}: a cache in front of \
+             it served the other I/O, or its counters omit a part{}",
             evidence::percent(share),
             match system.unknown.is_empty() {
                 true => String::new(),
@@ -95,8 +96,8 @@ fn summarise(
             }
         );
         return Finding::new(SYSTEM, Outcome::Unknown, says).advise(
-            "use direct I/O and more data than fits into the hosts' caches, and name counters \
-             that include all I/O of this volume",
+            "use direct I/O and more data than fits into the hosts' caches, and name counters that \
+             include all I/O of this volume",
         );
     }
     if !system.unknown.is_empty() {
@@ -111,8 +112,8 @@ fn summarise(
     });
     if let Some((word, times, of)) = more {
         let says = format!(
-            "the storage system counted {times:.1} times {of} that all hosts {word}: other \
-             clients use it too, or its counters include copies"
+            "the storage system counted {times:.1} times {of} that all hosts {word}: other clients \
+             use it too, or its counters include copies"
         );
         return Finding::new(SYSTEM, Outcome::Warn, says)
             .advise("name counters that include only the clients' I/O on this volume");

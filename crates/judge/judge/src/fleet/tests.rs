@@ -82,7 +82,7 @@ fn verdict(kind: VerdictKind) -> Verdict {
     verdict
 }
 
-/// Creates a fleet whose hosts have these I/O counts. All hosts have this verdict.
+/// Creates a fleet with one host for each I/O count. All hosts have the verdict `kind`.
 pub(super) fn fleet(
     counts: &[u64],
     kind: VerdictKind,
@@ -166,7 +166,7 @@ fn a_rate_is_of_what_the_achieved_rate_counts_and_not_of_logs() {
     assert!((judged.total.unwrap().ops_per_s - 200.0).abs() < 1e-9);
     let host = &judged.hosts[0];
     assert_eq!((host.latency_ns_avg, host.latency_ns_max), (Some(1_000_000), Some(2_000_000)));
-    // If there is no other I/O, the I/O of the logs counts.
+    // If the hosts did no other I/O, the log I/O counts.
     for host in &mut fleet.hosts {
         host.run.as_mut().unwrap().classes.retain(|class| class.group == "log");
     }
@@ -317,7 +317,7 @@ fn what_all_hosts_asked_is_held_against_their_mounts_each_machines_once() {
     let judged = judge(&two, &whole, &none);
     assert_eq!(found(&judged, NETWORK).outcome, Outcome::Warn);
     assert_eq!(found(&judged, NETWORK).evidence["read_network_bytes"], requested);
-    // For two agents on one machine, the counters of its network mount are the same.
+    // Two agents on one machine read the same counters of its network mount.
     two.hosts.iter_mut().for_each(|host| host.boot_id = "same".into());
     let judged = judge(&two, &whole, &whole);
     assert_eq!(found(&judged, NETWORK).outcome, Outcome::Warn, "counted once");
@@ -367,15 +367,15 @@ fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_names
         "no cache is accused: {}",
         finding.says
     );
-    // For agents on one machine, the counters are the same, unless each agent has a separate
-    // network namespace.
+    // Agents on one machine read the same counters, unless each agent has a separate network
+    // namespace.
     two.hosts.iter_mut().for_each(|host| host.boot_id = "same".into());
     assert!(judge(&two, &one, &two_of).passed.contains(&NETWORK.to_owned()));
     assert_eq!(found(&judge(&two, &one, &one), NETWORK).outcome, Outcome::Warn, "counted once");
     let both = far("net:[1]", requested * 2, 0);
     assert!(judge(&two, &both, &both).passed.contains(&NETWORK.to_owned()));
-    // A rule that could not be checked does not count as passed. If nothing is known of any host,
-    // the rule does not apply.
+    // If one host's counters are unknown, the rule is not listed as passed. If all are unknown, the
+    // rule does not apply.
     let mut lost = one.clone();
     lost.observed.links.as_mut().unwrap().interfaces[0].counters = None;
     assert!(found(&judge(&two, &one, &lost), NETWORK).says.contains("traffic of b is unknown"));

@@ -13,8 +13,8 @@ use crate::verdict::Quantity;
 
 const MIB: u64 = 1 << 20;
 
-/// Creates a valid run of reads with a requirement. The run moves 10,000 × 4 KiB = 40.96 MB/s at
-/// 0.8 ms.
+/// Creates a valid run of reads with this requirement. The run reads 10,000 × 4 KiB = 40.96 MB per
+/// second at 0.8 ms.
 fn required(requirement: &str) -> Bundle {
     fixtures::reads_with("[target]", &format!("[requirement]\n{requirement}\n[target]"))
 }
@@ -80,15 +80,15 @@ fn capacity_is_what_was_read_back_whole() {
     assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
     bundle.plan.requirement.as_mut().unwrap().capacity_bytes = Some(1 << 30);
     assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
-    // The run reads back fewer bytes than it laid out.
+    // At the end, the run reads back fewer bytes than it wrote at the start.
     bundle.run.phases.last_mut().unwrap().read_bytes = (1 << 30) - MIB;
     assert_eq!(judge(&bundle).verdict, VerdictKind::Fail);
     bundle.run.phases.last_mut().unwrap().reached = false;
     assert_eq!(judge(&bundle).verdict, VerdictKind::Inconclusive);
 }
 
-/// Creates a run that requires 1 GiB and reads all of it back at the end. One part of the plan is
-/// replaced.
+/// Creates a run that requires 1 GiB and reads all of it back at the end. Replaces `from` with `to`
+/// in its plan.
 fn roomy(from: &str, to: &str) -> Bundle {
     let mut bundle = required("iops = 5");
     let text = bundle.plan_text.replace(from, to);
@@ -192,7 +192,7 @@ fn a_claim_that_nothing_shows_is_no_pass() {
     bundle.environment.virtualisation = Some("kvm".into());
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Inconclusive, "{}", verdict.reason);
-    // The plan accepts the rule by name, and the verdict mentions it.
+    // The plan accepts the unknown rule by name, and the verdict mentions the rule.
     bundle.plan.evidence.accept_unknown = vec!["served-from-cache-below".into()];
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Pass, "{}", verdict.reason);
@@ -243,7 +243,7 @@ fn an_instance_that_cannot_be_judged_leaves_its_row_open() {
     let mut bundle = required("read_latency_avg = \"5ms\"\nread_latency_p9999 = \"5ms\"");
     bundle.run.instances = vec![instance("one", 1 << 30), instance("two", 1 << 30)];
     assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
-    // According to the plan a second stream should read, but it did not.
+    // The plan has a second stream that should read, but this stream did not run.
     let plimsoll_plan::Workload::Matrix(matrix) = &mut bundle.plan.workload else { panic!() };
     matrix.streams.push(matrix.streams[0].clone());
     let verdict = judge(&bundle);
@@ -251,7 +251,7 @@ fn an_instance_that_cannot_be_judged_leaves_its_row_open() {
     assert_eq!((row.ok, row.quantity.is_measured()), (None, false), "{row:?}");
     assert!(row.note.contains("two"), "{row:?}");
     assert_eq!(verdict.verdict, VerdictKind::Inconclusive);
-    // Too few samples for the percentile have the same effect.
+    // The row is also undecided if there are too few samples for the percentile.
     let mut second = bundle.run.classes[0].clone();
     (second.name, second.instance, second.count) = ("two.read".into(), 1, 50_000);
     second.latency_ns_sum = 50_000 * fixtures::LATENCY_NS;
@@ -270,7 +270,7 @@ fn an_instance_that_cannot_be_judged_leaves_its_row_open() {
 fn operations_that_came_back_after_the_end_count_for_the_maximum() {
     let mut bundle = required("read_latency_max = \"100ms\"\nlatency_max_of = \"15s\"");
     assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
-    // Eight operations hung for eight seconds: they are in the totals, but in no interval.
+    // Eight operations hung for eight seconds. The totals include them, but no interval does.
     let class = &mut bundle.run.classes[0];
     (class.drained, class.latency_ns_max) = (8, 8 * SECOND_NS);
     let sum_ns: u64 = bundle
@@ -315,7 +315,7 @@ fn more_offered_than_required_has_to_be_carried() {
     assert_eq!(open(20_000, 9_999), VerdictKind::Pass);
 }
 
-/// Creates evidence with random parts missing.
+/// Creates evidence in which random parts are missing.
 fn any_bundle() -> impl Strategy<Value = Bundle> {
     let requirement = prop::sample::subsequence(
         vec![
@@ -387,7 +387,8 @@ proptest! {
     }
 }
 
-/// Creates streams with metadata operations: 99.5 % of 10,000 operations per second need no I/O.
+/// Creates streams with metadata operations: 99.5 % of the operations are on metadata and count as
+/// no I/O.
 fn mostly_metadata(requirement: &str) -> Bundle {
     let mut bundle = required(requirement);
     let Workload::Matrix(matrix) = &mut bundle.plan.workload else { panic!() };
@@ -424,7 +425,7 @@ fn operations_on_names_are_no_ios() {
 
 #[test]
 fn each_class_keeps_a_common_latency_limit() {
-    // All operations together have a p99 of 50 ns; the reads have a p99 of 1.2 ms.
+    // All operations together have a p99 of 50 ns, but the reads alone have a p99 of 1.2 ms.
     let verdict = judge(&mostly_metadata("latency_p99 = \"500us\""));
     assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
     let verdict = judge(&mostly_metadata("latency_p99 = \"50ms\""));
@@ -436,7 +437,7 @@ fn a_percentile_that_a_closed_loop_kept_small_is_not_passed() {
     let mut bundle = required("read_latency_p99 = \"10ms\"");
     let Workload::Matrix(matrix) = &mut bundle.plan.workload else { panic!() };
     matrix.streams[0].queue_depth = 1;
-    // In every fifth second, there are only four reads, each of 250 ms.
+    // In every fifth second, there are only four reads, and each takes 250 ms.
     let (mut merged, mut stalled) =
         (plimsoll_evidence::latency::histogram(), plimsoll_evidence::latency::histogram());
     stalled.record_n(250_000_000, 4).unwrap();
@@ -522,7 +523,7 @@ fn operations_too_few_for_a_percentile_still_break_its_limit() {
     let limit = check(&verdict, "read_latency_p99");
     assert_eq!(limit.ok, Some(false), "{limit:?}");
     assert!(limit.note.contains("100 % of"), "{}", limit.note);
-    // With the same small number of fast operations, the result is undecided.
+    // 60 operations are also too few for a p99. Because all are fast, the limit is undecided.
     let mut bundle = required("read_latency_p99 = \"200ms\"");
     bundle.run.classes[0].count = 60;
     let mut few = plimsoll_evidence::latency::histogram();

@@ -44,12 +44,12 @@ pub const REDUCTION_MAX: f64 = 5.0;
 /// can reach this size.
 const REQUESTED_MIN: u64 = 1 << 20;
 /// Minimum measured time for a finding against a target. The counters are first read some
-/// milliseconds after the start of the measurement. In a run of 49 ms on a busy host, a quarter of
-/// the bytes were written before that reading (measured).
+/// milliseconds after the start of the measurement. In one measured run of 49 ms on a busy host, a
+/// quarter of the bytes were written before this first reading.
 const MEASURED_NS_MIN: u64 = 250_000_000;
-/// Maximum delay of the first counter reading, as a fraction of the measurement. It is also the
-/// maximum fraction of the bytes that may have moved before that reading. The value is half of the
-/// margin of [`SHARE_MIN`], because the load is uneven.
+/// Maximum delay of the first counter reading, as a fraction of the measurement. At most the same
+/// fraction of the bytes may have moved before that reading. The value is half of the margin of
+/// [`SHARE_MIN`], because the load is uneven.
 const LATE_SHARE: f64 = 0.1;
 /// Block-device file systems that submit I/O in the context of the requesting process.
 const ON_DEVICES: [&str; 10] =
@@ -418,7 +418,8 @@ impl<'a> Scale<'a> {
             }
             if !self.dirty_is_known() && self.own_at_most() >= Some(self.least) {
                 return BalanceResult::Open(format!(
-                    "the part of {requested} {} that is still dirty in the page cache is unknown",
+                    "{requested} were {}, but it is unknown how much of this is still dirty in the \
+                     page cache",
                     self.verb()
                 ));
             }
@@ -455,8 +456,7 @@ impl<'a> Scale<'a> {
             (true, _) => "although I/O was direct, the page cache served the other bytes",
             (false, true) => "the page cache served the other bytes",
             (false, false) => {
-                "the other bytes remained in the page cache, or were overwritten \
-             there"
+                "the other bytes remained in the page cache, or were overwritten there"
             }
         };
         let cause = if self.is_read { "read from" } else { "brought to" };
@@ -488,8 +488,8 @@ impl<'a> Scale<'a> {
 
     fn undecided(&self, moved: u64) -> BalanceResult {
         BalanceResult::Open(format!(
-            "of {} {}, it is unknown how much the device moved for this process: it also worked \
-             for other processes and moved {} in total",
+            "{} were {}, but it is unknown how much of this the device moved: it moved {} in total, \
+             which may include I/O of other processes",
             self.size(self.requested),
             self.verb(),
             self.size(moved)

@@ -16,19 +16,20 @@ const AGE_NS_MIN: u64 = 86_400_000_000_000;
 
 pub const RULE: Rule = Rule {
     id: "best-of-many",
-    asks: "how many earlier runs on this system tested the same question, and how many of them \
-     were aborted?",
-    explains: "In one test, the best of seven runs was 40 % above their median. Every run, even \
-     an aborted run, adds a line to an append-only ledger. A hash chains each line to the previous \
-     line. The bundle records this line. Two runs are alike if they have the same kind of \
-     workload, with numbers that differ by at most 10 %, on the same file system or device and \
-     with the same requirement. The plan's name, the directory and size differences of a few KiB \
-     are ignored. If there is a requirement, the load is ignored too. The rule warns if there were \
-     five earlier runs of this kind, or if one of them was aborted. It also warns if the same \
-     workload ran earlier with a different requirement, because the requirement may have been \
-     changed after a look at the result. Publish all of these runs (`plimsoll runs`), not only \
-     this one. If the ledger is less than a day old, or lacks runs whose bundles are in the \
-     catalogue, earlier attempts are unknown.",
+    asks: "how many earlier runs on this system tested the same question, and how many of them were \
+           aborted?",
+    explains: "In one test, the best of seven runs was 40 % above their median. Every run, even an \
+               aborted run, adds a line to an append-only ledger. A hash chains each line to the \
+               previous line. The bundle records this line. Two runs are alike if they have the \
+               same kind of workload, with numbers that differ by at most 10 %, on the same file \
+               system or device and with the same requirement. The plan's name, the directory and \
+               size differences of a few KiB are ignored. If there is a requirement, the load is \
+               ignored too. The rule warns if there were at least five earlier runs of this kind, \
+               or if any earlier run of this kind was aborted. It also warns if the same workload \
+               ran earlier with a different requirement, because the requirement may have been \
+               changed after a look at the result. Publish all of these runs (`plimsoll runs`), not \
+               only this one. If the ledger is less than a day old, or lacks runs whose bundles are \
+               in the catalogue, earlier attempts are unknown.",
     bears_on: &[(Claim::Requirement, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
     check,
 };
@@ -61,8 +62,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     } else if otherwise > 0 {
         let runs = if otherwise == 1 { "1 run" } else { &format!("{otherwise} runs") };
         let says = format!(
-            "{runs} of the same workload had a different requirement: the requirement may have \
-             been changed after a look at the result"
+            "{runs} of the same workload had a different requirement: the requirement may have been \
+             changed after a look at the result"
         );
         let advice = "state the requirement before the first run, or publish those runs too";
         Finding::new(RULE.id, Outcome::Warn, says).advise(advice)

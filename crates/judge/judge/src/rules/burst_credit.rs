@@ -15,7 +15,7 @@ use crate::stats::{Segment, moments, segments};
 const FALL_MIN: f64 = 1.5;
 /// Maximum variation of a capped level. The measured variation was 0.0 % on a volume with a limit
 /// in the kernel, and 10 % or more on a shared disk. The value is the limit of `rate-capped` plus a
-/// margin, because the ticks of a cap may not coincide with the intervals.
+/// margin, because the ticks of a cap and the intervals can start at different times.
 const HELD_MAX: f64 = 0.01;
 /// Maximum variation of a capped level on a busy host, which issues late operations in the next
 /// intervals. The measured variation was 4 % between seconds and 50 % between tenths of a second.
@@ -37,13 +37,14 @@ pub const RULE: Rule = Rule {
     id: "burst-credit",
     asks: "did the rate fall to a lower level, as when burst credit runs out?",
     explains: "Cloud volumes and arrays with quality-of-service limits run above their base rate \
-     until a credit is used up. Write caches run faster than their media until they are full. The \
-     rule splits the measured phase wherever the rate changes in a step. It fails if the rate fell \
-     by a third or more to a steady level. A level is steady if it varies by less than 1 %, or by \
-     less than 5 % if the load issues missed operations later. Only a limit makes a rate so \
-     constant. The mean rate then depends on the credit, and only the lower level is sustained. \
-     The outcome is unknown if the lower level varies more, or if the device moved more bytes than \
-     this run requested: another process may have started, or a cache may be full.",
+               until a credit is used up. Write caches run faster than their media until they are \
+               full. The rule splits the measured phase wherever the rate changes in a step. It \
+               fails if the rate fell by a third or more to a steady level. A level is steady if it \
+               varies by less than 1 %, or by less than 5 % if the load issues missed operations \
+               later. Only a limit makes a rate so constant. The mean rate then depends on the \
+               credit, and only the lower level is sustained. The outcome is unknown if the lower \
+               level varies more, or if the device moved more bytes than this run requested: \
+               another process may have started, or a cache may be full.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::Requirement, Weight::Mandatory),
@@ -69,7 +70,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let of = |low: &Segment| inner_rates(&rates, low);
     let held = falls.iter().find(|pair| is_capped(of(pair[1])));
     let Some([high, low]) = held.or(falls.first()) else {
-        let says = "the rate did not fall from one level to another";
+        let says = "the rate did not fall from one steady level to a lower level";
         return Some(Finding::new(RULE.id, Outcome::Pass, says));
     };
     let after_s =
@@ -106,9 +107,9 @@ fn neighbour_on_device(bundle: &Bundle) -> bool {
     ratios.into_iter().flatten().any(|ratio| ratio > NEIGHBOUR_RATIO)
 }
 
-/// Returns the rates of a level without its first and last interval, because the step and the end
-/// of the phase fall within them. In one run, a single partial interval among a hundred raised the
-/// variation to 1.4 %.
+/// Returns the rates of a level, except those of its first and last interval: the rate changes
+/// within the first interval, and the phase ends within the last one. In one run, a single partial
+/// interval among a hundred raised the variation to 1.4 %.
 fn inner_rates<'a>(rates: &'a [f64], plateau: &Segment) -> &'a [f64] {
     let all = &rates[plateau.start..plateau.end];
     match all {
@@ -136,8 +137,8 @@ fn catches_up(values: &[f64]) -> bool {
     whole.len() >= TEN && ratio.is_some_and(|ratio| ratio <= VARIANCE_RATIO_MAX)
 }
 
-/// Returns the coefficient of variation of batches of up to ten intervals. At least five batches
-/// are formed, to limit the weight of a single interval.
+/// Combines up to ten intervals into a batch, and returns the coefficient of variation of the
+/// batches. There are at least five batches, which limits the weight of a single interval.
 fn variation(values: &[f64]) -> f64 {
     let together = (values.len() / 5).clamp(1, TEN);
     let means: Vec<f64> = values

@@ -12,25 +12,27 @@ use crate::rules::balance::{self, BalanceResult, DirectionBalance, wire};
 pub const RULE: Rule = Rule {
     id: "bytes-balance",
     asks: "did the devices of every layer transfer the bytes that this process requested?",
-    explains: "The rule compares the bytes read and written with the bytes that the devices \
-     moved, for direct and buffered I/O alike. If the devices moved less than 80 %, the page \
-     cache, a hole or an intermediate layer served the other reads or absorbed the other writes. \
-     The flag for direct I/O proves nothing, because some file systems accept it but use the page \
-     cache anyway. Examples are ext4 with journalled data, and Btrfs with compressed files. Bytes \
-     that were in flight at the start may have moved before the start. If they explain the \
-     difference, the outcome is unknown. The rule excludes I/O of other processes. At the top \
-     layer it uses the process's own counters (read_bytes and write_bytes in /proc/PID/io). These \
-     count reads that reach a block device, and writes that bypass the page cache or make a clean \
-     page dirty. Pages that are still dirty at the end are subtracted. If a load has both buffered \
-     and direct streams, the rule judges them separately, and attributes all bytes that reached no \
-     device to the buffered streams. It compares each layer with the next lower layer, minus the \
-     bytes that arrived through other partitions and volumes. Below a loop device it uses the \
-     counters of kernel threads and other processes (as root), the device's direct-I/O flag, and \
-     the page cache of its file. A server or FUSE process on this host must have moved the bytes \
-     itself. Bytes of this process's own NFS and S3 clients must appear at this host's network \
-     interfaces; otherwise their path is unknown. A declared data reduction of up to 5:1 is \
-     allowed for. Use direct I/O on a file system that supports it, attach loop devices with \
-     --direct-io=on, or use data much larger than memory.",
+    explains: "The rule compares the bytes read and written with the bytes that the devices moved, \
+               for direct and buffered I/O alike. If the devices moved less than 80 %, the page \
+               cache, a hole or an intermediate layer served the other reads or absorbed the other \
+               writes. The flag for direct I/O proves nothing, because some file systems accept it \
+               but use the page cache anyway. Examples are ext4 with journalled data, and Btrfs \
+               with compressed files. Bytes that were in flight at the start may have moved before \
+               the start. If they explain the difference, the outcome is unknown. The rule excludes \
+               I/O of other processes. At the top layer it uses the process's own counters \
+               (read_bytes and write_bytes in /proc/PID/io). These count reads that reach a block \
+               device, and writes that bypass the page cache or make a clean page dirty. Pages that \
+               are still dirty at the end are subtracted. If a load has both buffered and direct \
+               streams, the rule judges them separately: all bytes that reached no device count as \
+               bytes of the buffered streams. It compares each layer with the next lower layer, \
+               minus the bytes that arrived through other partitions and volumes. Below a loop \
+               device it uses the counters of kernel threads and other processes (as root), the \
+               device's direct-I/O flag, and the page cache of its file. A server or FUSE process \
+               on this host must have moved the bytes itself. Bytes of this process's own NFS and \
+               S3 clients must appear at this host's network interfaces; otherwise their path is \
+               unknown. A declared data reduction of up to 5:1 is allowed for. Use direct I/O on a \
+               file system that supports it, attach loop devices with --direct-io=on, or use data \
+               much larger than memory.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -81,7 +83,7 @@ fn describe_pass(bundle: &Bundle, sides: &[DirectionBalance]) -> &'static str {
         let is_open = wire::uses_own_client(bundle) && sides.iter().any(|side| side.wire.is_none());
         if is_open {
             return "the clients in this process report that the requested bytes crossed the \
-             network; the counters of the interfaces are unknown";
+                    network; the counters of the interfaces are unknown";
         }
         "the requested bytes crossed the network"
     } else {

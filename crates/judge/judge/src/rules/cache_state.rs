@@ -18,11 +18,12 @@ const WARM_MIN: f64 = 0.95;
 pub const RULE: Rule = Rule {
     id: "cache-state",
     asks: "were the caches in the declared state when the load began?",
-    explains: "`phases.cache` is cold (the page cache of the files and, as root, the system's \
-     caches are dropped), warm-metadata (data dropped, metadata read) or warm (everything read \
-     once). Before the measurement, Plimsoll uses `mincore` to check whether the page cache is in \
-     the declared state. The state of caches outside the host is unknown: an array's own caches, \
-     and all caches if I/O bypasses the page cache. Do not compare a cold system with a warm one.",
+    explains: "`phases.cache` declares one of three states. For cold, Plimsoll drops the page \
+     cache of the files and, as root, the system's caches. For warm-metadata, it drops the data \
+     and reads the metadata. For warm, it reads everything once. Before the measurement, Plimsoll \
+     uses `mincore` to check whether the page cache is in the declared state. The state of caches \
+     outside the host is unknown: an array's own caches, and all caches if I/O bypasses the page \
+     cache. Do not compare a system with cold caches with a system with warm caches.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::MediaRead, Weight::Advisory)],
     check,
 };
@@ -52,11 +53,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = match state {
         CacheState::Cold | CacheState::WarmMetadata if !dropped => {
             let says = format!(
-                "the plan declares {state}, but {percent:.0} % of the data was in the \
-                    page cache"
+                "the plan declares {state}, but {percent:.0} % of the data was in the page cache"
             );
             Finding::new(RULE.id, Outcome::Warn, says)
-                .advise("find the process that reads the files at the same time")
+                .advise("find out which other process reads these files")
         }
         CacheState::Cold if cache.system_dropped == Some(true) => {
             let says = format!(
@@ -67,8 +67,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             Finding::new(RULE.id, Outcome::Pass, says)
         }
         CacheState::Cold => unknown(
-            "the data was not in the page cache, but the system's caches (including metadata) \
-             were not dropped",
+            "the data was not in the page cache, but the system's caches (including metadata) were \
+             not dropped",
         )
         .advise("run as root, or declare warm-metadata"),
         CacheState::WarmMetadata => unknown(

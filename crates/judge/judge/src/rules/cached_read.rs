@@ -14,9 +14,9 @@ pub const RULE: Rule = Rule {
     id: "cached-read-shown",
     asks: "did a cache serve the reads, as `cached-read` claims?",
     explains: "The claim `cached-read` openly states that a cache served the reads. The report \
-     names this cache. The claim is proven if the page cache served so many reads that the device \
-     moved almost nothing. It is also proven if the storage system's own counters attribute 95 % \
-     of the reads to its cache.",
+               names this cache. The claim is proven if the page cache served so many reads that \
+               the device moved almost nothing. It is also proven if the storage system's own \
+               counters attribute 95 % of the reads to its cache.",
     bears_on: &[(Claim::CachedRead, Weight::Mandatory)],
     check,
 };
@@ -37,7 +37,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let by_array =
         (all > 0.0 && unsure.is_none()).then(|| from.get("cache").copied().unwrap_or(0.0) / all);
     let advice = "read the working set once before the measurement (`cache = \"warm\"`), or claim \
-        `media-read`";
+                  `media-read`";
     Some(match (by_array, by_host, unsure) {
         (Some(share), ..) if share >= CACHE_SHARE_MIN => {
             let says = format!(
@@ -52,13 +52,15 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             Finding::new(RULE.id, Outcome::Fail, says).with("cache_share", share).advise(advice)
         }
         (None, _, Some(unsure)) => Finding::new(RULE.id, Outcome::Unknown, unsure).advise(
-            "in the plan's metrics, name only counters of this volume, with one counter for every \
-             source of its reads",
+            "in the plan's metrics, list only counters of this volume: one counter for each cache \
+             or device that serves its reads",
         ),
-        (None, None, None) => {
-            Finding::new(RULE.id, Outcome::Unknown, "the source of the reads cannot be observed")
-                .advise("use a local device, or name the storage system's metrics in the plan")
-        }
+        (None, None, None) => Finding::new(
+            RULE.id,
+            Outcome::Unknown,
+            "it is unknown which cache or device served the reads",
+        )
+        .advise("use a local device, or name the storage system's metrics in the plan"),
     })
 }
 

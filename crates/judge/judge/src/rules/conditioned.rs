@@ -17,15 +17,16 @@ const TIMES_WRITTEN_MIN: f64 = 2.0;
 pub const RULE: Rule = Rule {
     id: "conditioned",
     asks: "was enough data written before the measurement for the storage to reach its long-term \
-        state?",
+           state?",
     explains: "Fresh flash writes several times faster than full flash, and an empty pool has no \
-     data to relocate. SNIA SSS PTS 2.0.2 requires writes of twice the capacity before the \
-     measurement. A test that only waits for a steady rate accepts fresh flash too early \
-     (measured: a rate 88 % too high). The rule compares the size of the working set with the \
-     bytes that this run wrote to it before the measurement, including preparation and \
-     conditioning. `phases.condition = \"fill-twice\"` writes the working set twice. Rotating \
-     disks (`observe.media = \"hdd\"`) have no such state. Plimsoll knows only the working set, \
-     not the whole device: the device can use free space outside the working set as spare area.",
+               data to relocate. SNIA SSS PTS 2.0.2 requires writes of twice the capacity before \
+               the measurement. A test that only waits for a steady rate accepts fresh flash too \
+               early: in one measurement, the accepted rate was 88 % too high. The rule compares \
+               the size of the working set with the bytes that this run wrote to it before the \
+               measurement, including preparation and conditioning. `phases.condition = \
+               \"fill-twice\"` writes the working set twice. Rotating disks (`observe.media = \
+               \"hdd\"`) have no such state. Plimsoll knows only the working set, not the whole \
+               device: the device can use free space outside the working set as spare area.",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::BurstWrite, Weight::Advisory),

@@ -18,14 +18,15 @@ const P: f64 = 0.99;
 pub const RULE: Rule = Rule {
     id: "coordinated-omission",
     asks: "do the percentiles of a closed loop hide stalls?",
-    explains: "A client that waits for a slow operation does not issue the operations that are \
-     due during the wait. Their waiting time is missing from the record. In a test with a stall of \
-     2 s at 1,000/s, the recorded p99 was 0.28 ms, but the true p99 was 1.8 s. The rule adds the \
-     missing operations (Gil Tene's correction), one per mean interval of a client, and computes \
-     the p99 again. If the corrected p99 is more than twice the recorded p99, the rule warns; if \
-     the load had a rate, this refutes `tail-latency`. If a requirement limits a percentile, its \
-     check includes the missing operations and says so. An open loop (`arrival = \"poisson\"`) \
-     measures latency from the intended start and needs no correction.",
+    explains: "A client that waits for a slow operation does not issue the operations that are due \
+               during the wait. Their waiting time is missing from the record. In a test with a \
+               stall of 2 s at 1,000/s, the recorded p99 was 0.28 ms, but the true p99 was 1.8 s. \
+               The rule adds the missing operations (Gil Tene's correction), one per mean interval \
+               of a client, and computes the p99 again. If the corrected p99 is more than twice the \
+               recorded p99, the rule warns; if the load had a target rate, the claim \
+               `tail-latency` is refuted. If a requirement limits a percentile, its check includes \
+               the missing operations and says so. An open loop (`arrival = \"poisson\"`) measures \
+               latency from the intended start and needs no correction.",
     bears_on: &[
         (Claim::TailLatency, Weight::Mandatory),
         (Claim::Requirement, Weight::Advisory),
@@ -64,7 +65,7 @@ fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
     let ms = |ns: u64| ns as f64 / 1e6;
     let finding = if put_back as f64 > raw as f64 * TIMES_MAX {
         let says = format!(
-            "the closed loop recorded a p99 latency for {word} of {:.2} ms; including the \
+            "for {word}, the closed loop recorded a p99 latency of {:.2} ms; including the \
              operations that it did not issue during stalls, the p99 is {:.2} ms (coordinated \
              omission)",
             ms(raw),
@@ -162,9 +163,9 @@ mod tests {
         let mut bundle = fixtures::reads_with("queue_depth = 8", "queue_depth = 1");
         stalled(&mut bundle);
         assert!(check(&bundle).unwrap().advice.contains("`arrival = \"poisson\"`"));
-        let store = "version = 1\nname = \"m\"\n[target]\npath = \"/x\"\n[workload.mailbox]\nmailboxes = 8\n\
-                     mailbox_size = \"4MiB\"\ndatabases = 1\nthreads = 1\npace = \"target\"\n[requirement]\n\
-                     iops = 5\n";
+        let store = "version = 1\nname = \"m\"\n[target]\npath = \
+                     \"/x\"\n[workload.mailbox]\nmailboxes = 8\nmailbox_size = \"4MiB\"\ndatabases \
+                     = 1\nthreads = 1\npace = \"target\"\n[requirement]\niops = 5\n";
         let plan = plimsoll_plan::Plan::parse(store, "m.toml").unwrap().resolve();
         bundle.plan.workload = plan.workload;
         assert_eq!(open_loop(&bundle), "use an open loop (`pace = \"target\"` of the mail store)");

@@ -24,14 +24,15 @@ pub const RULE: Rule = Rule {
     id: "data-content",
     asks: "were the compressibility and the share of duplicates as declared in the plan?",
     explains: "By default, pages of the mail store and blocks of a matrix are incompressible, and \
-     no 4 KiB block occurs twice. Compression and deduplication then gain nothing. Plimsoll reads \
-     back a sample of the data, compresses it with LZ4 and counts duplicate blocks. It compresses \
-     pieces of 64 KiB. If a tool writes the same buffer repeatedly, single blocks look random, but \
-     pieces of 64 KiB compress to 0.27 of their size. The rule fails if the data is more reducible \
-     than declared. A plan may declare compressible data; the report then states this next to \
-     every figure. A result of another tool does not show whether its data is reducible: for \
-     example, fio's JSON does not state whether buffers were refilled. In that case, the rule \
-     fails only if the device received fewer bytes than were written.",
+               no 4 KiB block occurs twice. Compression and deduplication then gain nothing. \
+               Plimsoll reads back a sample of the data, compresses it with LZ4 and counts \
+               duplicate blocks. It compresses pieces of 64 KiB. If a tool writes the same buffer \
+               repeatedly, single blocks look random, but pieces of 64 KiB compress to 0.27 of \
+               their size. The rule fails if the data is more reducible than declared. A plan may \
+               declare compressible data; the report then states this next to every figure. A \
+               result of another tool does not show whether its data is reducible: for example, \
+               fio's JSON does not state whether buffers were refilled. In that case, the rule \
+               fails only if the device received fewer bytes than were written.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -69,8 +70,8 @@ fn declared(ratio: f64, duplicates: f64) -> Finding {
     } else {
         let data = format!("data that {}", parts.join(" and "));
         let says = format!(
-            "the plan declares {data}: a storage system with data reduction stores and caches \
-             less than this data"
+            "the plan declares {data}: a storage system with data reduction stores and caches fewer \
+             bytes than the load writes"
         );
         Finding::new(RULE.id, Outcome::Warn, says)
             .as_declared(data)

@@ -14,14 +14,15 @@ const REDUCTION_MIN: f64 = 1.1;
 pub const RULE: Rule = Rule {
     id: "data-reduced",
     asks: "did the storage reduce the data, and therefore move fewer bytes than the figure states?",
-    explains: "A file system or array that compresses or deduplicates moves fewer bytes than the \
-        application reads or writes, so the figure describes the reduced data. Plimsoll checks \
-        whether compression is enabled for the files (mount options, Btrfs attributes), which \
-        extents are compressed, and how many bytes the device moved. It also reads the storage \
-        system's own reduction ratio if the plan's metrics name it. The rule fails if data was \
-        reduced, unless the plan declares this (`observe.data_reduction`). A ratio above 5:1 \
-        fails even if declared: array vendors guarantee 3:1 to 5:1 for mixed data, and no \
-        application writes data that shrinks further.",
+    explains: "If a file system or array compresses or deduplicates data, it moves fewer bytes than \
+               the application reads or writes. The figure then describes the reduced data. \
+               Plimsoll checks whether compression is enabled for the files (mount options, Btrfs \
+               attributes), which extents are compressed, and how many bytes the device moved. It \
+               also reads the storage system's own reduction ratio if the plan's metrics name it. \
+               The rule fails if data was reduced, unless the plan declares this reduction \
+               (`observe.data_reduction`). The rule fails for a ratio above 5:1 even if it is \
+               declared: array vendors guarantee 3:1 to 5:1 for mixed data, and no application \
+               writes data that shrinks further.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -51,12 +52,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             Finding::new(
                 RULE.id,
                 Outcome::Unknown,
-                "it is unknown whether the storage reduces \
-                data",
+                "it is unknown whether the storage reduces data",
             )
             .advise(
-                "name the storage system's metrics in the plan, or declare \
-                    `observe.data_reduction`",
+                "name the storage system's metrics in the plan, or declare `observe.data_reduction`",
             )
         } else {
             Finding::new(RULE.id, Outcome::Pass, "the file systems do not compress")
@@ -64,8 +63,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     };
     let Some(share) = observed.workload.compressed_share.or_else(|| declared_share(bundle)) else {
         let says = format!(
-            "the file system of {path} compresses data ({word}), and the content \
-            of the data is unknown"
+            "the file system of {path} compresses data ({word}), and the content of the data is \
+             unknown"
         );
         return Some(
             Finding::new(RULE.id, Outcome::Unknown, says).advise("use data that does not compress"),
@@ -73,8 +72,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     };
     let ratio = 1.0 / share.max(1e-3);
     let says = format!(
-        "the file system of {path} compresses data ({word}), and this data compresses \
-         {ratio:.1}:1: the device moves less than the figure states, by this factor"
+        "the file system of {path} compresses data ({word}), and this data compresses {ratio:.1}:1: \
+         the device moves less than the figure states, by this factor"
     );
     Some(judge(bundle, ratio, says))
 }
@@ -86,7 +85,7 @@ fn judge(bundle: &Bundle, ratio: f64, says: String) -> Finding {
     } else if ratio > REDUCTION_MAX {
         let says = format!("{says}; no application's data compresses this much");
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise(format!("use data that compresses to no more than {REDUCTION_MAX:.0}:1"))
+            .advise(format!("use data with a compression ratio of at most {REDUCTION_MAX:.0}:1"))
     } else if declared.is_some_and(|declared| declared * REDUCTION_MIN >= ratio) {
         Finding::new(RULE.id, Outcome::Warn, format!("{says}, as declared"))
             .as_declared(format!("data reduction {:.1}:1", declared.unwrap_or(1.0)))

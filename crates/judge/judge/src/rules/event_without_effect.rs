@@ -17,13 +17,14 @@ const LARGEST_FACTOR: u64 = 2;
 pub const RULE: Rule = Rule {
     id: "event-without-effect",
     asks: "does any figure show an effect of the events?",
-    explains: "A system may absorb a failure completely. A command that does nothing, or acts on \
-     a different system, looks the same: its exit code is 0, and the figures do not change. The \
-     rule warns if no effect is visible. In this case, the rate and the p99 stay within the limits \
-     of a recovery, every interval has completions, no I/O fails, and no I/O takes twice as long \
-     as the slowest I/O before the event. Check the state of the storage system during the event: \
-     its counters, its log, or the command's output. The rule does not check events that start \
-     streams or stop hosts of a fleet, because these change the load themselves.",
+    explains: "A system may absorb a failure completely. A command that does nothing, or acts on a \
+               different system, looks the same: its exit code is 0, and the figures do not change. \
+               The rule warns if no effect is visible: the rate and the p99 stay within the limits \
+               of a recovery, every interval has completions, no I/O fails, and no I/O takes twice \
+               as long as the slowest I/O before the event. Check the state of the storage system \
+               during the event: its counters, its log, or the command's output. The rule does not \
+               check events that start streams or stop hosts of a fleet, because these change the \
+               load themselves.",
     bears_on: &[(Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -57,9 +58,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return Some(finding(Outcome::Pass, "the figures show an effect of the events".to_owned()));
     }
     let says = format!(
-        "\"{}\" changed no figure: the rate was {:.0} % of the rate before, the p99 \
-         {p99_times:.2} times the p99 before, without an outage or an error. Either the system \
-         absorbed the event, or the command did nothing",
+        "\"{}\" changed no figure: the rate was {:.0} % of the rate before, the p99 {p99_times:.2} \
+         times the p99 before, without an outage or an error. Either the system absorbed the event, \
+         or the command did nothing",
         windows.action,
         share * 100.0
     );

@@ -115,7 +115,7 @@ pub(crate) fn operations(bundle: &Bundle, reads: bool) -> u64 {
     data_classes(bundle).filter(|c| c.is_read == reads).map(|c| c.count).sum()
 }
 
-/// Returns the number of reads or writes of the workload, without verification reads.
+/// Returns how many reads or writes the workload issued. Verification reads do not count.
 pub(crate) fn workload_operations(bundle: &Bundle, reads: bool) -> u64 {
     let of = |c: &&ClassTotals| c.is_read == reads && c.group != VERIFY_GROUP;
     data_classes(bundle).filter(of).map(|c| c.count).sum()

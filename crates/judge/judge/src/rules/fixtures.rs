@@ -22,13 +22,14 @@ use crate::finding::{Finding, Outcome};
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 pub(crate) const SECONDS: u64 = 60;
-/// Rate of the unmodified runs in operations per second, with eight operations in flight.
+/// Rate of the unmodified runs in operations per second. Eight operations are in flight.
 pub(crate) const RATE: u64 = 10_000;
 pub(crate) const LATENCY_NS: u64 = 800_000;
 
-pub(crate) const PLAN: &str = "version = 1\nname = \"made-up\"\n[target]\npath = \"/x\"\n\
-    [workload.matrix]\nfile_size = \"1GiB\"\nreads = 100\nqueue_depth = 8\n[phases]\n\
-    warm_up = \"5s\"\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n";
+pub(crate) const PLAN: &str = "version = 1\nname = \"made-up\"\n[target]\npath = \
+                               \"/x\"\n[workload.matrix]\nfile_size = \"1GiB\"\nreads = \
+                               100\nqueue_depth = 8\n[phases]\nwarm_up = \"5s\"\nmeasure = \
+                               \"60s\"\n[evidence]\nmin_measure = \"10s\"\n";
 
 /// Returns a run of random 4 KiB reads with direct I/O. The device serves all of them.
 pub(crate) fn reads() -> Bundle {
@@ -40,13 +41,13 @@ pub(crate) fn writes() -> Bundle {
     bundle(&PLAN.replace("reads = 100", "reads = 0"), "matrix.write", false)
 }
 
-/// Returns the run of reads, with `from` replaced by `to` in the plan.
+/// Returns the same run as [`reads`], but the plan contains `to` in place of `from`.
 pub(crate) fn reads_with(from: &str, to: &str) -> Bundle {
     assert!(PLAN.contains(from), "{from}");
     bundle(&PLAN.replace(from, to), "matrix.read", true)
 }
 
-/// Returns the run of writes, with `from` replaced by `to` in the plan.
+/// Returns the same run as [`writes`], but the plan contains `to` in place of `from`.
 pub(crate) fn writes_with(from: &str, to: &str) -> Bundle {
     let plan = PLAN.replace("reads = 100", "reads = 0");
     assert!(plan.contains(from), "{from}");

@@ -12,20 +12,21 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::location;
 
-/// Mount options with which ext4, XFS, Btrfs and overlays drop flushes.
+/// Mount options that make ext4, XFS, Btrfs and overlay mounts drop flushes.
 const KEPT_BY: [&str; 4] = ["nobarrier", "barrier=0", "volatile", "fsync=volatile"];
 
 pub const RULE: Rule = Rule {
     id: "flush-lost",
     asks: "did the requested flushes reach the devices?",
-    explains: "The rate of durable writes depends mainly on their flushes. If a layer drops \
-        flushes (an overlay mounted `volatile`, ext4 with `nobarrier`, a library that makes fsync \
-        do nothing), the figure describes a different load. The kernel (5.5 and later) counts \
-        flushes at devices with a volatile cache; the rule compares this count with the number of \
-        durable writes. One flush may serve up to a hundred writes, or up to twice the number of \
-        operations in flight if that is more. With fewer flushes, the rule fails. It also fails \
-        for a mount option that drops flushes, even if the disk counted flushes, because these \
-        may be other processes' flushes. Disable that option.",
+    explains: "The rate of durable writes depends mainly on their flushes. If a layer drops flushes \
+               (an overlay mounted `volatile`, ext4 with `nobarrier`, a library that makes fsync do \
+               nothing), the figure describes a different load. The kernel (5.5 and later) counts \
+               flushes at devices with a volatile cache; the rule compares this count with the \
+               number of durable writes. The rule accepts one flush for up to a hundred writes, or \
+               for up to twice the number of operations in flight if that is more. If the devices \
+               received fewer flushes, the rule fails. It also fails if a mount option drops \
+               flushes. Flushes that the disk counted do not change this, because other processes \
+               may have requested them. Disable that option.",
     bears_on: &[
         (Claim::Requirement, Weight::Refuting),
         (Claim::BurstWrite, Weight::Refuting),
@@ -58,8 +59,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let flushes = flushes(bundle)?;
     let expected = flushes_expected(bundle);
     let finding = if expected == 0 && flushes == 0 {
-        let says = "no flush reached the devices, but too few durable writes completed to require \
-            a flush";
+        let says = "no flush reached the devices, but too few durable writes completed to require a \
+                    flush";
         Finding::new(RULE.id, Outcome::Unknown, says).advise("measure longer")
     } else if flushes >= expected && has_own_flushes(bundle, flushes) {
         Finding::new(RULE.id, Outcome::Pass, "the flushes reached the devices")
@@ -68,12 +69,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Unknown, says)
     } else if may_bypass_cache(bundle) {
         let says = "the kernel does not count writes with forced unit access, so it is unknown \
-            whether writes bypassed the device caches";
+                    whether writes bypassed the device caches";
         Finding::new(RULE.id, Outcome::Unknown, says)
     } else {
         let says = format!(
-            "the load requires durable writes, but only {flushes} flushes reached the devices: {writes} \
-             writes need at least {expected}"
+            "the load requires durable writes, but only {flushes} flushes reached the devices: \
+             {writes} writes need at least {expected} flushes"
         );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("find the option, setting or library that disables flushes")
@@ -81,7 +82,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("flushes", flushes).with("flushes_expected", expected))
 }
 
-/// Returns a mount on the path whose options drop flushes.
+/// Returns a mount point that drops flushes because of a mount option, and this option.
 fn kept_by_option(bundle: &Bundle) -> Option<(&str, &str)> {
     let environment = &bundle.environment;
     let mounts = environment.mounts.iter().chain(&environment.below);
@@ -109,8 +110,7 @@ fn flushes(bundle: &Bundle) -> Option<u64> {
     let all = &bundle.observed.devices;
     let is_loop = |device: &&DeviceTotals| device.top && cached(device, "loop");
     if all.iter().filter(|device| device.top).all(|device| is_loop(&device)) {
-        // The disk under a loop device may also be flushed for other processes, but the loop device
-        // is flushed only for its own users.
+        // Only the users of a loop device flush it. Other processes may flush the disk under it.
         return most(&mut all.iter().filter(is_loop));
     }
     most(&mut all.iter().filter(|device| cached(device, "")))
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 
-    /// A case of the adversary: a flush that takes seconds, and four writes for each.
+    /// Found by the adversary test: a flush takes seconds, and one flush follows every four writes.
     #[test]
     fn writes_whose_flush_has_not_completed_need_none() {
         let to = "queue_depth = 1\nsync = \"fsync\"\nsync_every = 4";
@@ -198,8 +198,8 @@ mod tests {
         assert_eq!(from(500_000_000), Some(Outcome::Unknown), "all were before it");
     }
 
-    /// Two random cases of the tests with valid runs: a stream that only reads has `sync`, and
-    /// another stream writes without it.
+    /// Found twice by random tests with valid runs: one stream has `sync` but only reads, and
+    /// another stream writes without `sync`.
     #[test]
     fn writes_of_a_stream_without_sync_need_no_flush() {
         let mut bundle = fixtures::writes();

@@ -11,8 +11,8 @@ use crate::finding::{Finding, Outcome};
 use crate::links::{self, FULL_SHARE, Speed};
 use crate::rules::balance::wire;
 
-/// Maximum share of the time in which threads may be busy. fio users call a job CPU-bound above 90
-/// % user plus system time.
+/// Maximum share of the time that a thread may be busy. fio users call a job CPU-bound if its user
+/// and system time exceed 90 % of the run time.
 const BUSY_SHARE_MAX: f64 = 0.9;
 /// Maximum share of an operation's time spent in the generator. In a closed loop, the rate is too
 /// low by this share. In an open loop, the latency is too high by this share.
@@ -21,15 +21,16 @@ const LAG_SHARE_MAX: f64 = 0.1;
 pub const RULE: Rule = Rule {
     id: "generator-limit",
     asks: "was the load generator the bottleneck?",
-    explains: "The rule compares the time that ready operations waited in the generator with the \
-        measured latency. If this wait is above 10 % of the latency, on average or in an open \
-        loop at the 99th percentile, the generator limits the figure. It also limits the figure \
-        if it never started operations that were due although the queue was not full. If a thread \
-        is busy more than 90 % of the time (without clock polling), it sees completions late, \
-        although no wait is recorded. For storage behind a network, the link of this host is the \
-        limit if it is used to 90 % of its reported speed or more. In each of these cases the \
-        storage may sustain a larger load than it received: a PASS remains valid, but a FAIL \
-        becomes INCONCLUSIVE. Use a faster host or link, more threads or several hosts.",
+    explains: "Operations that are ready to start may wait in the generator. The rule compares this \
+               wait with the measured latency. The generator limits the figure if the mean wait is \
+               above 10 % of the mean latency. In an open loop, the 99th percentiles are compared \
+               in the same way. The generator also limits the figure if the queue was not full, but \
+               some due operations were never started. A thread that is busy more than 90 % of the \
+               time (without clock polling) detects completions late, but this delay is not \
+               recorded as a wait. For storage behind a network, the link of this host is the limit \
+               if the load uses 90 % of its reported speed or more. In each of these cases the \
+               storage may sustain a higher load than it received: a PASS remains valid, but a FAIL \
+               becomes INCONCLUSIVE. Use a faster host or link, more threads or several hosts.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::Comparative, Weight::Mandatory),
@@ -63,9 +64,9 @@ fn thread_share(bundle: &Bundle) -> Option<f64> {
     shares.reduce(f64::max).or(generator.busiest_thread_share)
 }
 
-/// Returns the fraction of an operation's time that it spent in the generator, computed from mean
-/// times. In an open loop, the fraction at the 99th percentile is used if it is larger. `None` if
-/// the times were not recorded.
+/// Returns the mean wait in the generator, as a fraction of the mean time of an operation. In an
+/// open loop, returns the fraction at the 99th percentile if this is larger. `None` if the waits
+/// were not recorded.
 fn lag_share(bundle: &Bundle) -> Option<f64> {
     let lag = bundle.observed.generator.lag.as_ref().filter(|lag| lag.operations > 0)?;
     let wait_ns = lag.wait_ns_sum as f64 / lag.operations as f64;
@@ -122,7 +123,7 @@ fn fault(bundle: &Bundle) -> Option<String> {
     ))
 }
 
-/// Returns the utilisation of the links that may have transported the load.
+/// Returns the speed and the utilisation of this host's links if the load crossed the network.
 fn link(bundle: &Bundle) -> Option<Speed> {
     wire::crosses_network(bundle).then(|| links::speed(bundle))?
 }
@@ -187,8 +188,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
     }
 
-    /// The log is on a slow disk. A write call takes 200 µs, a flush 200 ms, and each lags by 90
-    /// µs.
+    /// A lag of 90 µs limits a load of short I/Os, but not a load that also contains long flushes.
     #[test]
     fn flushes_are_operations_too() {
         let mut bundle = fixtures::reads();
@@ -215,7 +215,7 @@ mod tests {
         generator.lag = lag(2_000);
         assert!(!at_limit(&bundle));
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
-        // The same CPU time without polling for a start in the near future.
+        // The thread uses the same CPU time, but spends only 3 s of it polling the clock.
         bundle.observed.generator.threads = vec![thread(60, 3)];
         assert!(at_limit(&bundle));
     }
@@ -223,14 +223,16 @@ mod tests {
     #[test]
     fn lag_is_judged_against_the_latency_measured() {
         let mut bundle = fixtures::reads();
-        // The limit is 89 µs: a tenth of the 800 µs plus the lag itself.
+        // The limit is a lag of 89 µs, which is a tenth of the sum of the lag and the latency of
+        // 800 µs.
         bundle.observed.generator.lag = lag(88_000);
         assert!(!at_limit(&bundle));
         bundle.observed.generator.lag = lag(90_000);
         assert!(at_limit(&bundle));
         let finding = fixtures::finding(&RULE, &bundle);
         assert!(finding.says.contains("of their time in the load generator"), "{finding:?}");
-        // In an open loop the tail is judged: three times 45 µs of 1.2 ms.
+        // In an open loop, the 99th percentiles are compared: a lag of 3 × 45 µs is 11 % of the
+        // latency of 1.2 ms.
         bundle.observed.generator.lag = lag(45_000);
         assert!(!at_limit(&bundle));
         bundle.run.engine.closed_loop = false;

@@ -8,22 +8,23 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum share of the files' space that was never written. Fully written files have no holes, but
-/// some file systems allocate an unwritten extent after the end of a file.
+/// Maximum share of unwritten space in the files. Fully written files have no holes, but some file
+/// systems allocate an unwritten extent after the end of a file.
 const EMPTY_SHARE_MAX: f64 = 0.01;
-/// Minimum share of the bytes read from a loop device that the underlying disk must have moved.
+/// Minimum ratio of the bytes read from the underlying disk to the bytes read from a loop device.
 const BELOW_RATIO_MIN: f64 = 0.5;
 
 pub const RULE: Rule = Rule {
     id: "holes-read",
     asks: "did reads go to blocks that were never written?",
     explains: "A file system returns zeroes for reads of holes and of allocated but unwritten \
-        space, without accessing a device. (Measured: 1.10 million reads/s from a file made with \
-        fallocate, but only 63 thousand reads/s after that file was written.) The block count \
-        (st_blocks) does not show this, but the extents do. Plimsoll lists the extents (FIEMAP, \
-        SEEK_HOLE) when the measurement starts. For loop devices, it also checks the backing file \
-        for holes. The rule fails if more than 1 % of the space was never written. Write the \
-        whole file once before reading it: `layout = \"written\"`, the default.",
+               space, without accessing a device. (Measured: 1.10 million reads/s from a file made \
+               with fallocate, but only 63 thousand reads/s after that file was written.) The block \
+               count of a file (st_blocks) does not show unwritten space, but its extents do. \
+               Plimsoll lists the extents (FIEMAP, SEEK_HOLE) when the measurement starts. For loop \
+               devices, it also checks the backing file for holes. The rule fails if more than 1 % \
+               of the space was never written. Write the whole file once before reading it: `layout \
+               = \"written\"`, the default.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::Requirement, Weight::Mandatory),
@@ -51,7 +52,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     })
 }
 
-/// Judges a modelled system, which counts its own reads of unwritten space.
+/// Judges a simulated system, which itself counts the reads of unwritten space.
 fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
     let from = &bundle.observed.sources.reads_from;
     let all: f64 = from.values().sum();
@@ -84,8 +85,8 @@ fn judge_files(bundle: &Bundle) -> Option<Finding> {
     let (holes, unwritten) = (extents.hole_bytes, extents.unwritten_bytes);
     let finding = if empty > EMPTY_SHARE_MAX {
         let says = format!(
-            "of the files read, {} of {} was never written ({} of holes, {} allocated and \
-             unwritten): such reads never reach a device",
+            "{} of the files' {} was never written ({} in holes, {} allocated but unwritten): reads \
+             of this space never reach a device",
             evidence::percent(empty),
             evidence::size(extents.size_bytes),
             evidence::size(holes),
@@ -94,8 +95,8 @@ fn judge_files(bundle: &Bundle) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("write the files in full before reading them (`layout = \"written\"`)")
     } else if unwritten.is_none() {
-        let says = "the files have no holes, but it is unknown whether their space was ever \
-            written";
+        let says =
+            "the files have no holes, but it is unknown whether their space was ever written";
         Finding::new(RULE.id, Outcome::Unknown, says)
             .advise("use a file system that lists extents (FIEMAP)")
     } else {
@@ -111,8 +112,8 @@ fn judge_files(bundle: &Bundle) -> Option<Finding> {
     })
 }
 
-/// Judges files without an extent list: if Plimsoll's engine wrote all of the data, the list is not
-/// needed.
+/// Judges files that have no extent list. The list is not needed if Plimsoll's engine wrote all of
+/// the data.
 fn judge_unlisted_files(bundle: &Bundle) -> Option<Finding> {
     let written = match &bundle.plan.workload {
         Workload::Mailbox(_) => true,
@@ -122,11 +123,12 @@ fn judge_unlisted_files(bundle: &Bundle) -> Option<Finding> {
         let says = "this run wrote all data that it read";
         return Some(Finding::new(RULE.id, Outcome::Pass, says));
     }
-    let says = "it is unknown whether the blocks that were read had ever been written";
+    let says = "it is unknown whether the run read blocks that were never written";
     Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(evidence::how_to_observe(bundle)))
 }
 
-/// Judges loop devices whose backing file has holes, by the bytes that the underlying disks moved.
+/// If the backing file of a loop device has holes, compares the bytes read from the loop device
+/// with the bytes read from the underlying disks.
 fn judge_backing_files(bundle: &Bundle) -> Option<Finding> {
     let extents = bundle.observed.backing.as_ref()?;
     let empty = evidence::empty_share(extents).filter(|share| *share > EMPTY_SHARE_MAX)?;
@@ -137,8 +139,8 @@ fn judge_backing_files(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let says = format!(
-        "the backing file of the loop device consists of {} holes; of {} read from the loop \
-         device, the underlying disk moved only {}",
+        "{} of the loop device's backing file is holes: the run read {} from the loop device, but \
+         the underlying disk read only {}",
         evidence::percent(empty),
         evidence::size(top),
         evidence::size(bottom)
@@ -184,7 +186,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.driver = Driver::Foreign;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
-        // Files that are empty now also prove nothing.
+        // Files that are empty after the run do not show what the run read.
         bundle.observed.extents = Some(Extents::default());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         let mut sparse =

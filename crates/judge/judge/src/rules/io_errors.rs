@@ -11,12 +11,12 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: Rule = Rule {
     id: "io-errors",
     asks: "did any I/O fail or transfer too few bytes?",
-    explains: "The rule counts every I/O for which the target returns an error, and every \
-        transfer that is too short without reaching the end of the file. A single error is enough \
-        for a failure: a run with errors does not show what load the storage sustains. For a \
-        watched command, the rule also counts errors of its devices in the kernel log, even if \
-        the command's result reports none. Check the kernel log and the storage system's log, fix \
-        the cause and run again.",
+    explains: "The rule counts every I/O for which the target returns an error, and every short \
+               transfer that does not reach the end of the file. A single error makes the rule \
+               fail: a run with errors does not show what load the storage sustains. For an \
+               observed command, the rule also counts errors that the kernel logged for its \
+               devices, even if the command's result reports no error. Check the kernel log and the \
+               storage system's log, fix the cause and run again.",
     bears_on: ALL_OF_STORAGE,
     check,
 };
@@ -30,7 +30,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         EndKind::IoError => Finding::new(RULE.id, Outcome::Fail, end.says.clone())
             .advise("check the kernel log (dmesg) and the storage system's log, then run again"),
         EndKind::NoSpace => Finding::new(RULE.id, Outcome::Fail, end.says.clone())
-            .advise("free space on the target, or reduce the plan's data"),
+            .advise("delete files on the target, or reduce the amount of data in the plan"),
         _ if counted > 0 => Finding::new(RULE.id, Outcome::Fail, format!("{counted} I/Os failed"))
             .advise("check the kernel log (dmesg) and the storage system's log"),
         _ => match logged {
@@ -38,7 +38,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                 RULE.id,
                 Outcome::Fail,
                 format!(
-                    "the kernel logged {errors} I/O errors of {device}, but the result reports no \
+                    "the kernel logged {errors} I/O errors for {device}, but the result reports no \
                      error"
                 ),
             )
@@ -57,8 +57,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("errors", counted))
 }
 
-/// For a watched command, returns a device that stores the command's files, and its errors in the
-/// kernel log. Our own engine counts every failed I/O itself.
+/// For an observed command: returns a device that stores its files and had errors, and the number
+/// of these errors in the kernel log. `None` for our own engine, which counts every failed I/O
+/// itself.
 fn logged(bundle: &Bundle) -> Option<(String, u64)> {
     let errors = bundle.observed.device_errors.as_ref().filter(|_| bundle.run.tier == Tier::T2)?;
     let is_top = |name: &String| {

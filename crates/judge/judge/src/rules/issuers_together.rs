@@ -6,17 +6,17 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum share of the total time in which all hosts or jobs ran.
+/// Minimum share of the total time during which all hosts or jobs must have run.
 const TOGETHER_MIN: f64 = 0.95;
 
 pub const RULE: Rule = Rule {
     id: "issuers-together",
     asks: "did all hosts or jobs start and stop together?",
     explains: "The rates of several hosts or jobs add up only for the time in which all of them \
-        ran. The rule compares the time from the last start to the first end with the time from \
-        the first start to the last end. If the ratio is below 95 %, the sum includes loads that \
-        did not run at the same time. Use a barrier at the start, and the same duration for all \
-        hosts or jobs.",
+               ran. The rule compares the time from the last start to the first end with the time \
+               from the first start to the last end. If the ratio is below 95 %, the sum includes \
+               loads that did not run at the same time. Use a barrier at the start, and the same \
+               duration for all hosts or jobs.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -44,7 +44,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     );
     let finding = if share < TOGETHER_MIN {
         Finding::new(RULE.id, Outcome::Fail, format!("{says}, so their rates do not add up"))
-            .advise("start all load generators at a barrier, and run all of them for the same time")
+            .advise(
+                "start all load generators at a barrier, and give all of them the same duration",
+            )
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
     };

@@ -10,12 +10,12 @@ fn classes(bundle: &Bundle, is_read: bool) -> impl Iterator<Item = &ClassTotals>
     bundle.run.classes.iter().filter(of).filter(|c| c.size_bytes > 0)
 }
 
-/// Returns the latencies of all reads, merged; `None` if there are none.
+/// Returns one histogram of the latencies of all reads; `None` if no read latency is known.
 pub(super) fn histogram(bundle: &Bundle) -> Option<Histogram<u64>> {
     merged(bundle, true)
 }
 
-/// Returns the latencies of all reads or writes, merged.
+/// Returns one histogram of the latencies of all reads, or of all writes.
 pub(super) fn merged(bundle: &Bundle, is_read: bool) -> Option<Histogram<u64>> {
     let mut merged = plimsoll_evidence::latency::histogram();
     for class in classes(bundle, is_read) {
@@ -26,9 +26,9 @@ pub(super) fn merged(bundle: &Bundle, is_read: bool) -> Option<Histogram<u64>> {
     (!merged.is_empty()).then_some(merged)
 }
 
-/// Typical latency of a run's reads or writes, and the kind of average.
+/// Typical latency of a run's reads or writes.
 pub(super) struct TypicalLatency {
-    /// Either `median`, or `mean` if there is no histogram.
+    /// Kind of average: `median`, or `mean` if there is no histogram.
     pub(super) kind: &'static str,
     pub(super) ns: u64,
 }

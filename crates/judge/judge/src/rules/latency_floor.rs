@@ -1,4 +1,4 @@
-//! Compares the read latency with the minimum that is possible for this class of device.
+//! Compares the read latency with the lowest latency that this class of device can reach.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -8,24 +8,26 @@ use super::{Rule, Weight, evidence, latencies};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum latency of all kinds of storage. The fastest device (3D XPoint on NVMe) takes 7 to 10 us
+/// Minimum read latency of any storage. The fastest device (3D XPoint on NVMe) takes 7 to 10 us
 /// through the kernel. A copy from the page cache takes 1 to 3 us.
 const ANY_FLOOR_NS: u64 = 5_000;
-/// Reading a NAND page takes 20 to 100 us (manufacturers' data sheets).
+/// Minimum read latency of flash. Reading a NAND page takes 20 to 100 us (manufacturers' data
+/// sheets).
 const FLASH_FLOOR_NS: u64 = 15_000;
-/// Minimum mean of random reads on a disk: half a revolution at 15,000 rpm.
+/// Minimum mean latency of random reads on a rotating disk: half a revolution at 15,000 rpm.
 const DISK_FLOOR_NS: u64 = 2_000_000;
 
 pub const RULE: Rule = Rule {
     id: "latency-floor",
     asks: "is the latency lower than the device can achieve?",
     explains: "The rule compares the median read latency (the mean, if no distribution is known) \
-        with a floor: 5 us for any storage, 15 us for flash (a NAND page takes 20 to 100 us to \
-        read), 2 ms for random reads on rotating disks (half a revolution at 15,000 rpm). A lower \
-        latency means that the data did not come from the device. The class of device is the one \
-        declared in `observe.media`, because the kernel's description of virtual disks is \
-        unreliable. If another tool's result used buffered I/O and nobody claims that the media \
-        answered, the rule does not fail: such jobs read from the page cache by design.",
+               with a floor: 5 us for any storage, 15 us for flash (a NAND page takes 20 to 100 us \
+               to read), 2 ms for random reads on rotating disks (half a revolution at 15,000 rpm). \
+               A lower latency means that the data did not come from the device. The plan declares \
+               the class of device in `observe.media`, because the kernel's description of virtual \
+               disks is unreliable. The rule does not fail for another tool's result with buffered \
+               I/O if its user makes no claim about the media: such jobs read from the page cache \
+               by design.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -42,9 +44,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let typical = latencies::typical(bundle, true)?;
     let (needs, floor_ns) = match bundle.plan.observe.media {
         Some(Media::Memory) => return None,
-        Some(Media::Hdd) if random(bundle) => ("rotating disks need", DISK_FLOOR_NS),
-        Some(Media::Ssd | Media::Nvme) => ("flash needs", FLASH_FLOOR_NS),
-        _ => ("even the fastest storage needs", ANY_FLOOR_NS),
+        Some(Media::Hdd) if random(bundle) => ("rotating disks take", DISK_FLOOR_NS),
+        Some(Media::Ssd | Media::Nvme) => ("flash takes", FLASH_FLOOR_NS),
+        _ => ("even the fastest storage takes", ANY_FLOOR_NS),
     };
     let (kind, is, floor) = (typical.kind, typical.ns as f64 / 1e3, floor_ns as f64 / 1e3);
     let finding = if typical.ns >= floor_ns {
@@ -60,12 +62,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     } else {
         let says = format!("the {kind} read took {is:.1} us, but {needs} at least {floor:.0} us");
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("find out whether a cache, holes or zeroed blocks answered")
+            .advise("find out whether the data came from a cache, from holes or from zeroed blocks")
     };
     Some(finding.with("typical_ns", typical.ns).with("floor_ns", floor_ns))
 }
 
-/// Returns true if another tool's result used buffered I/O and its user claims nothing about media.
+/// Returns true for another tool's result with buffered I/O if its user makes no claim about the
+/// media.
 fn claims_no_media(bundle: &Bundle) -> bool {
     bundle.run.driver == Driver::Foreign
         && bundle.plan.claims_assumed

@@ -15,8 +15,8 @@ pub const RULE: Rule = Rule {
     id: "link-exceeded",
     asks: "is the bandwidth higher than the link to the storage allows?",
     explains: "A link is full duplex: reads and writes are each limited to the declared speed of \
-        the slowest link (`observe.link`). If the bandwidth is higher, not all data crossed the \
-        link: a cache on this side of the link answered, or the figure is wrong.",
+               the slowest link (`observe.link`). If the bandwidth is higher, not all data crossed \
+               the link: a cache on this side of the link returned data, or the figure is wrong.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -31,14 +31,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let seconds = measured(bundle)?.duration_ns as f64 / NS_PER_S;
     let rates =
         [evidence::read_bytes(bundle), evidence::written_bytes(bundle)].map(|b| b as f64 / seconds);
-    let (word, rate) =
-        if rates[0] >= rates[1] { ("read", rates[0]) } else { ("written", rates[1]) };
-    let text = format!("the bandwidth was {}/s {word}", evidence::size(rate as u64));
+    let (word, rate) = if rates[0] >= rates[1] { ("read", rates[0]) } else { ("write", rates[1]) };
+    let text = format!("the {word} bandwidth was {}/s", evidence::size(rate as u64));
     let carries = evidence::size(link);
     let finding = if rate > link as f64 * (1.0 + SLACK) {
         let says = format!("{text}, but the link transfers at most {carries}/s");
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("find out which cache on this side of the link answered")
+            .advise("find out which cache on this side of the link returned the data")
     } else {
         Finding::new(
             RULE.id,
@@ -58,7 +57,7 @@ mod tests {
     fn a_link_carries_what_it_carries() {
         let mut bundle = fixtures::reads();
         assert_eq!(fixtures::outcome(&RULE, &bundle), None);
-        // 10,000 × 4 KiB = 40.96 MB/s.
+        // The run reads 10,000 × 4 KiB = 40.96 MB per second.
         bundle.plan.observe.link_bytes_per_s = Some(40_500_000);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.plan.observe.link_bytes_per_s = Some(40_600_000);

@@ -11,9 +11,10 @@ use crate::figures::{self, NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 use crate::stats::little;
 
-/// Minimum ratios of the mean number in flight to the depth. If the queue is refilled slowly, or if
-/// latencies are published with one digit, the ratio may be 0.9 or less. A ratio of one half occurs
-/// only if the latency omits time or the depth is wrong. Measured: 7.99 of 8 in flight.
+/// Minimum ratios of the mean number of operations in flight to the depth. If the queue is refilled
+/// slowly, or if latencies are published with a single digit, the ratio may be 0.9 or less. It
+/// falls to one half only if the latency omits time or the depth is wrong. Measured: 7.99 of 8
+/// operations in flight.
 const SHARE_WARN: f64 = 0.9;
 const SHARE_MIN: f64 = 0.5;
 /// Maximum time that a tool at depth 1 spends between two operations. This time allows for a few
@@ -24,13 +25,13 @@ const BETWEEN_NS_MAX: f64 = 50_000.0;
 pub const RULE: Rule = Rule {
     id: "littles-law",
     asks: "do the rate, the latency and the number of operations in flight agree?",
-    explains: "In a closed loop, rate × mean latency is the mean number of operations in flight \
-        (J. D. C. Little, 1961), which is at most clients × queue depth. A larger product is \
-        impossible: the rate or the latency is wrong. If the product is smaller in another tool's \
-        result, the latency omits part of the time or the depth was different. For a table whose \
-        depth the reader declared, it is unknown which of the two is true. If a result contains \
-        the duration of each job, each job is checked separately. For our own engine, \
-        `load-not-reached` judges a product that is too small.",
+    explains: "In a closed loop, rate × mean latency is the mean number of operations in flight (J. \
+               D. C. Little, 1961), which is at most clients × queue depth. A larger product is \
+               impossible: the rate or the latency is wrong. If the product is smaller in another \
+               tool's result, the latency omits part of the time or the depth was different. For a \
+               table whose depth the reader declared, it is unknown which of the two is true. If a \
+               result contains the duration of each job, each job is checked separately. For our \
+               own engine, the rule `load-not-reached` judges a product that is too small.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -43,8 +44,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Returns the number of operations that closed loops have in flight. `None` if pauses, batches,
-/// rate caps or open loops change this number.
+/// Returns clients × queue depth, the number of operations that closed loops keep in flight. `None`
+/// if pauses, batches, rate caps or open loops change this number.
 pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
     let streams = evidence::streams(bundle);
     let plain = |stream: &Stream| {
@@ -89,10 +90,10 @@ impl Loop {
 
 /// Returns the whole run as one loop.
 fn whole(bundle: &Bundle) -> Option<Loop> {
-    // Operations in flight at the stop are counted with their full latency, so the duration
-    // includes the drain. Otherwise an outage at the end would look as if too many operations were
-    // in flight. Durable writes are left out, because each one is already counted as a write and as
-    // a flush.
+    // The latencies of operations that were in flight at the end of the measurement are counted in
+    // full, so the duration includes the drain. Otherwise an outage at the end would look as if too
+    // many operations were in flight. Durable writes are left out, because each one is already
+    // counted as a write and as a flush.
     let classes =
         || bundle.run.classes.iter().filter(|class| !figures::is_counted_elsewhere(class));
     let drained = classes().any(|class| class.drained > 0);
@@ -129,7 +130,7 @@ fn jobs(bundle: &Bundle) -> Vec<Loop> {
 }
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    // Pauses, caps, batches and open loops change the number in flight.
+    // Pauses, rate caps, batches and open loops change the number of operations in flight.
     outstanding(bundle)?;
     let jobs = jobs(bundle);
     let loops = if jobs.is_empty() { vec![whole(bundle)?] } else { jobs };
@@ -147,8 +148,8 @@ fn judge(bundle: &Bundle, one: &Loop) -> Option<Finding> {
     let law = little(rate, one.latency_ns / one.count as f64, outstanding).ok()?;
     let made_elsewhere = bundle.run.driver == Driver::Foreign;
     let numbers = format!(
-        "{}{rate:.0} operations/s with a mean latency of {:.3} ms imply {:.2} operations in \
-         flight; clients × depth is {outstanding:.0}",
+        "{}{rate:.0} operations/s with a mean latency of {:.3} ms imply {:.2} operations in flight; \
+         clients × depth is {outstanding:.0}",
         one.name,
         one.latency_ns / one.count as f64 / 1e6,
         law.in_flight
@@ -158,9 +159,9 @@ fn judge(bundle: &Bundle, one: &Loop) -> Option<Finding> {
     let short = made_elsewhere && law.deviation < SHARE_MIN - 1.0 && !own_time;
     let guessed = bundle.run.engine.kind == foreign::TABLE_KIND;
     let advice = "the latency, the rate or the depth is wrong";
-    // Operations in flight at the start are counted with their full latency. After a stall across
-    // the start, the sum of latencies is therefore too large, by at most the length of the stall
-    // for each slot.
+    // The latencies of operations that were in flight at the start are counted in full. If the
+    // storage is stalled at the start, the sum of latencies is therefore too large. For each slot,
+    // the excess is at most the length of the stall.
     let classes = bundle.run.classes.iter().filter(|class| !figures::is_counted_elsewhere(class));
     let longest_ns = classes.map(|class| class.latency_ns_max).max().unwrap_or(0);
     let edge = if made_elsewhere { 0.0 } else { longest_ns as f64 / one.duration_ns };
@@ -168,7 +169,7 @@ fn judge(bundle: &Bundle, one: &Loop) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Fail, numbers).advise(advice)
     } else if short {
         Finding::new(RULE.id, Outcome::Unknown, numbers).advise(
-            "find out how many operations were in flight, and whether the latency covers the \
+            "find out how many operations were in flight, and whether the latency includes the \
              whole operation",
         )
     } else if made_elsewhere && law.deviation < SHARE_WARN - 1.0 {
@@ -269,8 +270,8 @@ mod tests {
     fn jobs_that_ran_for_different_times_are_each_held_to_the_law() {
         let mut bundle = fixtures::reads();
         bundle.run.driver = Driver::Foreign;
-        // The second job has the same rate and ran for a quarter of the time. The average number of
-        // operations in flight never reaches 16.
+        // The second job has the same rate, but runs for only a quarter of the time. On average,
+        // fewer than 16 operations are in flight.
         let mut second = bundle.run.classes[0].clone();
         (second.instance, second.name) = (1, "job1.read".into());
         second.count /= 4;
@@ -287,12 +288,12 @@ mod tests {
         }
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         assert_eq!(in_flight(&bundle), Some(16.0));
-        // The rule detects one job whose figures contradict each other.
+        // The rule fails if the figures of one job contradict each other.
         bundle.run.classes[1].latency_ns_sum /= 3;
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Fail);
         assert!(finding.says.starts_with("job 1: "), "{}", finding.says);
-        // The rule does not guess an unknown depth.
+        // If the depth of a job is unknown, the rule does not judge this job.
         bundle.run.counters.remove(&bundle_key::outstanding(1));
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }

@@ -1,4 +1,4 @@
-//! Checks that the requested rate or depth was reached.
+//! Checks that the load reached the requested rate or queue depth.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Arrival;
@@ -8,18 +8,19 @@ use crate::claim::Claim;
 use crate::figures::{self, Pick, measured};
 use crate::finding::{Finding, Outcome};
 
-/// Tolerance on the rate of an open loop.
+/// Tolerance for the rate of an open loop.
 const RATE_SLACK: f64 = 0.01;
-/// Minimum ratio of the mean number in flight to the depth.
+/// Minimum ratio of the mean number of operations in flight to the depth.
 const DEPTH_SHARE_MIN: f64 = 0.9;
 
 pub const RULE: Rule = Rule {
     id: "load-not-reached",
     asks: "did the load reach the requested rate or queue depth?",
-    explains: "The rule compares the achieved rate with the requested rate, and the mean number \
-        of operations in flight (sum of latencies divided by time) with clients × depth. If a \
-        queue was not kept full, the generator was too slow and limited the figure. The rule only \
-        warns, because the requirement is judged by the load that was sustained.",
+    explains: "The rule compares the achieved rate with the requested rate, and the mean number of \
+               operations in flight (sum of latencies divided by time) with clients × depth. If a \
+               queue was not always full, the generator was too slow and limited the figure. The \
+               rule only warns, because the requirement is compared with the load that was \
+               sustained.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::Comparative, Weight::Advisory),
@@ -46,7 +47,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let share = in_flight / outstanding;
     let says = format!("{in_flight:.1} of {outstanding:.0} operations were in flight on average");
     let finding = if share < DEPTH_SHARE_MIN {
-        Finding::new(RULE.id, Outcome::Warn, format!("{says}: the queue was not kept full"))
+        Finding::new(RULE.id, Outcome::Warn, format!("{says}: the queue was not always full"))
             .advise("use more threads or clients")
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
@@ -61,10 +62,7 @@ fn rate(bundle: &Bundle, requested: f64) -> Option<Finding> {
         Finding::new(
             RULE.id,
             Outcome::Warn,
-            format!(
-                "{says}: the storage or the generator did \
-            not keep up"
-            ),
+            format!("{says}: the storage or the generator did not keep up"),
         )
         .advise("request a lower rate, or find what limits the storage")
     } else {

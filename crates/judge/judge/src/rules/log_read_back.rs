@@ -9,13 +9,13 @@ use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
     id: "log-read-back",
-    asks: "was the log that makes commits durable read back and checked?",
-    explains: "A commit of the mail store is durable when its log write is acknowledged. Nothing \
-        in the load reads the log again (unless `copies` is above 1), so a log write that the \
-        storage dropped, tore, changed or misplaced would show only after a crash. The verify \
-        phase reads the log ring back and checks that each block contains the last write that was \
-        acknowledged for it. Earlier writes were overwritten and are not checked. Set \
-        `phases.verify = true`.",
+    asks: "was the commit log read back and checked?",
+    explains: "A commit of the mail store is durable when its log write is acknowledged. Nothing in \
+               the load reads the log again (unless `copies` is above 1), so the user would notice \
+               only after a crash that the storage dropped, tore, changed or misplaced a log write. \
+               The verify phase reads the log ring back and checks that each block contains the \
+               last write that was acknowledged for it. Earlier writes were overwritten and are not \
+               checked. Set `phases.verify = true`.",
     bears_on: &[(Claim::DurableWrite, Weight::Mandatory)],
     check,
 };
@@ -28,11 +28,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(match bundle.run.checks.log_blocks_checked {
         Some(0) => {
             Finding::new(RULE.id, Outcome::Unknown, "the log contains no block to read back")
-                .advise("run a load with commits")
+                .advise("run a load that includes commits")
         }
         Some(blocks) => {
-            let says =
-                format!("{blocks} log blocks were read back; check-failed reports their content");
+            let says = format!(
+                "{blocks} log blocks were read back; the rule check-failed judges their content"
+            );
             Finding::new(RULE.id, Outcome::Pass, says).with("log_blocks_checked", blocks)
         }
         None => Finding::new(RULE.id, Outcome::Unknown, "the log was not read back")
@@ -48,8 +49,8 @@ mod tests {
 
     #[test]
     fn a_log_that_nobody_read_back_shows_no_durability() {
-        let mailbox = "[workload.mailbox]\nmailboxes = 10\nmailbox_size = \"1GiB\"\n\
-            databases = 1\n";
+        let mailbox =
+            "[workload.mailbox]\nmailboxes = 10\nmailbox_size = \"1GiB\"\ndatabases = 1\n";
         let streams = "[workload.matrix]\nfile_size = \"1GiB\"\nreads = 0\nqueue_depth = 8\n";
         let mut bundle = fixtures::writes();
         assert!(check(&bundle).is_none(), "streams have no log");

@@ -9,13 +9,14 @@ use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
 use crate::words::span;
 
-/// Minimum measurement for a sustained claim, unless the plan states another. Shorter runs cannot
-/// show the effects of full caches and of background work. IO500 requires at least 300 s for every
-/// write phase; SNIA and Jetstress require hours.
+/// Minimum length of the measurement for the claim `sustained-write` in another tool's result.
+/// Shorter runs cannot show the effects of full caches and of background work. IO500 requires at
+/// least 300 s for every write phase; SNIA and Jetstress require hours.
 const SUSTAINED_NS_MIN: u64 = 300_000_000_000;
 
-/// Minimum measurement for a PASS, regardless of the plan; the quickstart is this long. Write
-/// caches, burst credit and the cache of fresh flash are exhausted within seconds.
+/// Minimum length of the measurement for a PASS, regardless of the plan. The quickstart measures
+/// for this time. Write caches, burst credit and the cache of fresh flash are exhausted within
+/// seconds.
 pub const PASS_NS_MIN: u64 = 30_000_000_000;
 /// Minimum number of operations for a PASS, so that the slowest 1 % contains ten operations.
 pub const PASS_OPERATIONS_MIN: u64 = 1_000;
@@ -23,11 +24,12 @@ pub const PASS_OPERATIONS_MIN: u64 = 1_000;
 pub const RULE: Rule = Rule {
     id: "measured-too-short",
     asks: "was the measurement as long as the plan requires, and long enough for a PASS?",
-    explains: "A plan states the minimum measurement (`evidence.min_measure`, 10 minutes by \
-        default). A shorter measurement is INCONCLUSIVE: the data of short runs fits into write \
-        caches and burst credits, so they do not show which load a system sustains. A plan may \
-        require less, but no requirement passes below 30 s or 1,000 operations. No plan can \
-        accept this rule as unknown.",
+    explains: "A plan sets the minimum length of the measurement (`evidence.min_measure`, 10 \
+               minutes by default). A shorter measurement is INCONCLUSIVE: write caches and burst \
+               credits may last for the whole of a short run, so it does not show which load a \
+               system sustains. A plan may set a shorter minimum, but no requirement passes with \
+               less than 30 s or fewer than 1,000 operations. A plan cannot accept an unknown \
+               outcome of this rule.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -45,7 +47,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let says = format!("the length of the measurement is unknown: {}", phase.note);
         return Some(
             Finding::new(RULE.id, Outcome::Unknown, says)
-                .advise("ask the author of the result for this length"),
+                .advise("ask the author of the result how long the measurement was"),
         );
     }
     let operations = figures::totals(bundle, Pick::Transactional).count;
@@ -72,7 +74,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     })
 }
 
-/// Returns the time for the number of operations that a PASS requires, at the observed rate.
+/// Returns how long a run must measure, at the observed rate, to reach the number of operations
+/// that a PASS requires.
 fn needed_ns(measured_ns: u64, operations: u64) -> Option<u64> {
     let required = u128::from(measured_ns) * u128::from(PASS_OPERATIONS_MIN);
     u64::try_from(required.checked_div(operations.into())?).ok()
@@ -83,7 +86,7 @@ fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
     let foreign = bundle.run.driver == Driver::Foreign;
     let own_ns = bundle.plan.evidence.min_measure_ns;
     let limits = [
-        (own_ns, if foreign { "this needs" } else { "the plan requires" }),
+        (own_ns, if foreign { "a reliable figure requires" } else { "the plan requires" }),
         // Another tool's result has no plan that could require a shorter time.
         (
             if foreign && bundle.plan.claims.contains(&Claim::SustainedWrite) {
@@ -91,7 +94,7 @@ fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
             } else {
                 0
             },
-            "a sustained figure needs",
+            "a sustained rate requires",
         ),
         (if bundle.plan.requirement.is_some() { PASS_NS_MIN } else { 0 }, "a PASS requires"),
     ];
@@ -104,10 +107,11 @@ fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
     let (is, requested) = (measured_ns as f64 / 1e9, limit_ns as f64 / 1e9);
     let missing = span(limit_ns - measured_ns);
     let says = format!(
-        "measured for {is:.1} s; {who} at least {requested:.0} s: the measurement is \
-            {missing} too short"
+        "measured for {is:.1} s; {who} at least {requested:.0} s: the measurement is {missing} too \
+         short"
     );
-    let advice = format!("measure for {}, which is {missing} longer", span(limit_ns));
+    let advice =
+        format!("measure for {}, which is {missing} longer than this measurement", span(limit_ns));
     let finding = Finding::new(RULE.id, Outcome::Unknown, says).advise(advice);
     Some(finding.with("limit_ns", limit_ns))
 }
@@ -125,7 +129,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.run.phases[1].duration_ns = SUSTAINED_NS_MIN;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
-        // A result file may state any time.
+        // A result file may contain any duration, even the largest possible value.
         bundle.run.phases[1].duration_ns = u64::MAX;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
@@ -138,7 +142,10 @@ mod tests {
         let finding = check(&bundle).unwrap();
         let says = "measured for 20.0 s; the plan requires at least 600 s: the measurement is 9 min 40 s too short";
         assert_eq!(finding.says, says);
-        assert_eq!(finding.advice, "measure for 10 min, which is 9 min 40 s longer");
+        assert_eq!(
+            finding.advice,
+            "measure for 10 min, which is 9 min 40 s longer than this measurement"
+        );
     }
 
     #[test]
@@ -153,7 +160,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.classes[0].count = PASS_OPERATIONS_MIN - 1;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
-        // A run without a requirement may measure for a second.
+        // A run without a requirement may be shorter and have fewer operations.
         bundle.plan.requirement = None;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }

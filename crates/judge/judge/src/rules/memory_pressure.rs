@@ -6,18 +6,19 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum share of the time spent waiting for memory that gives a warning. The value is our
-/// choice.
+/// The rule warns if programs waited for memory for at least this share of the time. We chose this
+/// value.
 const SHARE_WARN: f64 = 0.05;
 
 pub const RULE: Rule = Rule {
     id: "memory-pressure",
     asks: "did programs wait for memory during the measurement?",
     explains: "The kernel counts the time in which at least one task waited for memory: for pages \
-        to be freed, swapped in or read again into the page cache (`/proc/pressure/memory`). The \
-        rule warns from 5 % of the measured phase: the load generator may have waited too, and \
-        swapping also uses devices. Stop the programs that use the memory, or add memory. Kernels \
-        without pressure accounting show nothing; the rule is then silent.",
+               to be freed, swapped in or read again into the page cache (`/proc/pressure/memory`). \
+               The rule warns if this time is at least 5 % of the measured phase: the load \
+               generator may have waited too, and swapping also uses devices. Stop the programs \
+               that use the memory, or add memory. On kernels without pressure accounting, the rule \
+               reports nothing.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::TailLatency, Weight::Advisory)],
     check,
 };

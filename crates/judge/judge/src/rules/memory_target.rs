@@ -1,4 +1,4 @@
-//! Checks that the target is not memory.
+//! Checks that the target is not in memory.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -12,14 +12,15 @@ pub const RULE: Rule = Rule {
     id: "memory-target",
     asks: "is the target in memory?",
     explains: "tmpfs, RAM disks, zram and persistent memory accept direct I/O and are as fast as \
-        memory. Plimsoll checks the file system, the file systems under it (an overlay's upper \
-        directory, the file under a loop device) and every device down to the disks. If any of \
-        these is in memory, the rule fails, because no storage was measured. The outcome is \
-        unknown for a device that this host itself implements (ublk, an in-kernel target, a ZFS \
-        volume) or whose driver is unknown. If you measure memory on purpose, claim it: `claims = \
-        [\"requirement\", \"in-memory\"]`. The requirement and the tail latency are then still \
-        judged, with a warning. There is no evidence that memory preserves its data, so \
-        `media-read`, `burst-write`, `sustained-write` and `durable-write` remain refuted.",
+               memory. Plimsoll checks the file system, the file systems under it (an overlay's \
+               upper directory, the file under a loop device) and every device down to the disks. \
+               If any of these is in memory, the rule fails, because no storage was measured. The \
+               outcome is unknown for a device that this host itself implements (ublk, an in-kernel \
+               target, a ZFS volume) or whose driver is unknown. If you measure memory on purpose, \
+               claim it: `claims = [\"requirement\", \"in-memory\"]`. The requirement and the tail \
+               latency are then still judged, with a warning. There is no evidence that memory \
+               preserves its data, so `media-read`, `burst-write`, `sustained-write` and \
+               `durable-write` remain refuted.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -37,7 +38,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     if evidence::is_null(bundle) {
-        // A run of Plimsoll's own load generator without claims makes no statement about storage.
+        // Without claims, a run of Plimsoll's own load generator makes no statement about storage.
         // Another tool's figure is assumed to describe storage.
         if bundle.plan.claims.is_empty() && bundle.run.driver != Driver::Foreign {
             return None;
@@ -53,27 +54,23 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let finding = if claimed {
             let says = format!("the target is in this host's memory ({what}), as claimed");
             Finding::new(RULE.id, Outcome::Warn, says).advise(
-                "compare this run only with other runs in memory; the target is not \
-                    storage",
+                "compare this run only with other runs in memory; the target is not storage",
             )
         } else {
             let says = format!("the target is in this host's memory ({what})");
             Finding::new(RULE.id, Outcome::Fail, says)
-                .advise("name a directory on storage, or claim `in-memory`")
+                .advise("use a directory on storage as the target, or claim `in-memory`")
         };
         return Some(finding.with("lies_on", what));
     }
-    // `storage-unseen` judges storage on another machine.
+    // The rule `storage-unseen` judges storage on another machine.
     if evidence::is_remote(bundle) {
         return None;
     }
     let disks = location::disks(bundle);
     if disks.is_empty() {
-        let why = evidence::storage_unseen(bundle).map_or(
-            "no underlying device is \
-            visible",
-            |u| &u.why,
-        );
+        let why =
+            evidence::storage_unseen(bundle).map_or("no underlying device is visible", |u| &u.why);
         let says = format!("it is unknown whether the target is in memory: {why}");
         let advice = evidence::storage_unseen(bundle).map_or_else(
             || evidence::how_to_observe(bundle).to_owned(),
@@ -163,7 +160,7 @@ mod tests {
             bundle.environment.devices[0].transport = Some(transport);
             assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{transport:?}");
         }
-        // `storage-unseen` judges storage on another machine.
+        // The rule `storage-unseen` judges storage on another machine.
         for transport in [T::Iscsi, T::Sas, T::Virtio] {
             bundle.environment.devices[0].transport = Some(transport);
             assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass), "{transport:?}");

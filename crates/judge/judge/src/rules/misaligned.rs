@@ -18,9 +18,9 @@ pub const RULE: Rule = Rule {
     id: "misaligned",
     asks: "were transfers aligned to the blocks of the device?",
     explains: "A transfer that does not begin and end on a 4 KiB boundary makes the device read, \
-        modify and write whole blocks, or touch two blocks instead of one. The rule counts such \
-        transfers. It detects split requests with the counters of the device. The rule only \
-        warns, because the storage did what was requested.",
+               modify and write whole blocks, or touch two blocks instead of one. The rule counts \
+               such transfers. It also uses the counters of the device to detect split requests. \
+               The rule only warns, because the storage did what was requested.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -40,11 +40,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             .advise("use sizes and offsets that are multiples of the block size")
     } else if let Some(splits) = splits.filter(|splits| *splits > SPLIT_MAX) {
         let says = format!(
-            "the device received {splits:.2} requests per request of the load: a layer in between \
-             splits requests"
+            "the device received {splits:.2} requests for each request of the load: a layer above \
+             the device splits requests"
         );
         Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("check the alignment of the partition and the stripe size")
+            .advise("check the stripe size and the alignment of the partition")
     } else {
         Finding::new(RULE.id, Outcome::Pass, "transfers were aligned")
     };

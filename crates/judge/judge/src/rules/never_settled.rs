@@ -10,13 +10,14 @@ use crate::steady;
 pub const RULE: Rule = Rule {
     id: "never-settled",
     asks: "did the run become steady, as `until-steady` requires?",
-    explains: "With `measure = \"until-steady\"` the phase ends when the rate meets SNIA's \
-        criteria (PTS 2.0.2). Plimsoll removes the warm-up and divides the rest into fifths. The \
-        rates of the fifths must differ by at most 20 % of their mean and drift by at most 10 %. \
-        The uncertainty of the mean must be at most 5 %. A load with writes must have written \
-        twice the working set in total, and once in this window. If the phase reaches its maximum \
-        length first, the run is INCONCLUSIVE. The chart of the rate shows the reason: measure \
-        longer, or find out why the rate keeps changing.",
+    explains: "With `measure = \"until-steady\"` the measured phase ends when the rate meets SNIA's \
+               criteria (PTS 2.0.2). Plimsoll removes the warm-up and divides the remaining time \
+               into five equal parts. The rates of the parts must differ by at most 20 % of their \
+               mean and drift by at most 10 %. The uncertainty of the mean must be at most 5 %. A \
+               load with writes must have written the working set at least twice in total, and at \
+               least once during these five parts. If the phase reaches its maximum length first, \
+               the run is INCONCLUSIVE. Look at the chart of the rate. Measure longer, or find out \
+               why the rate keeps changing.",
     bears_on: ALL_OF_STORAGE,
     check,
 };
@@ -50,7 +51,7 @@ mod tests {
         bundle.plan.phases.round_ns = 10 * fixtures::SECOND_NS;
         bundle.plan.phases.measure_ns = bundle.run.measure().unwrap().duration_ns;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
-        // A driver that ended before the last rows of its series arrived.
+        // Case: the driver ended before the last rows of its series arrived.
         let mut cut = bundle.clone();
         for phase in &mut cut.run.phases {
             (phase.reached, phase.note) = (false, "never became steady: too few values".into());

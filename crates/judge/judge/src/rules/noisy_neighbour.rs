@@ -7,11 +7,12 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum ratio of device bytes to read bytes. Measured: 1.00 alone, 2.03 with another process
-/// that halved the rate. The file system's own reads alone do not exceed this limit.
+/// Maximum ratio of the bytes that the device read to the bytes that the run requested. Measured:
+/// 1.00 without other processes, 2.03 with another process that halved the rate. The file system's
+/// own reads alone do not exceed this limit.
 const READ_RATIO_WARN: f64 = 1.05;
-/// Maximum ratio of device bytes to written bytes. The journal and metadata may add up to a
-/// quarter.
+/// Maximum ratio of the bytes that the device wrote to the bytes that the run wrote. The journal
+/// and metadata may add up to a quarter.
 const WRITE_RATIO_WARN: f64 = 1.5;
 /// Ratio at which other processes account for a third of the device's bytes.
 const RATIO_FAIL: f64 = 1.5;
@@ -21,12 +22,13 @@ const AGREES_MIN: f64 = 0.5;
 pub const RULE: Rule = Rule {
     id: "noisy-neighbour",
     asks: "did other processes use the device at the same time?",
-    explains: "If the device moved more bytes than this run requested, the excess belongs to \
-        other processes, or to read-ahead and metadata of the file system. The rule warns if the \
-        device read more than 105 % of the requested bytes. From 150 %, the rule fails for \
-        comparisons and percentiles if the counters of other processes (/proc/PID/io, as root) \
-        account for the excess. The outcome is unknown if some processes are not visible. \
-        Processes are identified by number, never by name. Run when the device is idle.",
+    explains: "If the device moved more bytes than this run requested, the excess belongs to other \
+               processes, or to read-ahead and metadata of the file system. The rule warns if the \
+               device read more than 105 % of the requested bytes. At 150 % or more, the rule fails \
+               for comparisons and percentiles if the counters of other processes (/proc/PID/io, as \
+               root) account for the excess. The outcome is unknown if some processes are not \
+               visible. The rule identifies processes by process ID, never by name. Run when the \
+               device is idle.",
     bears_on: &[
         (Claim::Comparative, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -45,13 +47,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if read.is_none() && written.is_none() {
         let watched = bundle.run.driver == Driver::Real || !bundle.observed.devices.is_empty();
         return watched.then(|| {
-            let says = "it is unknown whether other processes used the device: its counters are \
-                not visible";
+            let says = "it is unknown whether other processes used the device: its counters are not \
+                        visible";
             let advice = evidence::storage_unseen(bundle)
                 .map(|unseen| format!("{}; to find out: {}", unseen.why, unseen.remedy));
             let advice = advice.unwrap_or(
-                "use a local device, or read the counters of the \
-                storage system"
+                "use a local device, or read the counters of the storage system"
                     .into(),
             );
             Finding::new(RULE.id, Outcome::Unknown, says).advise(advice)
@@ -103,11 +104,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let whole = bundle.observed.neighbours.is_whole();
     let (outcome, says, advice) = match ratio >= RATIO_FAIL {
         true if agrees => (Outcome::Fail, says, "run when the device is idle"),
-        // The file system's own journal may explain an excess of this size.
+        // The journal of the file system may also cause an excess of this size.
         true if !whole => {
             let says = format!(
-                "{says}; not every process is visible, so it is unknown which process \
-                    requested them"
+                "{says}; not every process is visible, so it is unknown which process requested \
+                 these bytes"
             );
             (Outcome::Unknown, says, "run as root in the host's PID namespace")
         }

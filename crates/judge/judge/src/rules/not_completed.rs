@@ -9,10 +9,10 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: Rule = Rule {
     id: "not-completed",
     asks: "did the run finish?",
-    explains: "An interrupted run keeps its evidence and is INCONCLUSIVE: the rest of the run may \
-        have been worse, and a user can stop a run at a favourable moment. A run is INVALID if \
-        its environment failed (a path disappeared, a file could not be created) or if a defect \
-        in Plimsoll ended it.",
+    explains: "An interrupted run keeps its evidence and is INCONCLUSIVE: the missing part of the \
+               run could have shown worse results, and a user can stop a run at a favourable \
+               moment. A run is INVALID if its environment failed (a path disappeared, a file could \
+               not be created) or if a defect in Plimsoll ended it.",
     bears_on: ALL_OF_STORAGE,
     check,
 };
@@ -34,7 +34,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = Finding::new(RULE.id, outcome, says).with("measured_ns", measured_ns);
     Some(match outcome {
         Outcome::Pass => finding,
-        _ if end.kind == EndKind::Defect => finding.advise("report the defect with this bundle"),
+        _ if end.kind == EndKind::Defect => {
+            finding.advise("report the defect, and attach this bundle to the report")
+        }
         _ => finding.advise("run it again and let it finish"),
     })
 }

@@ -22,12 +22,13 @@ const INTERVALS_MAX: u64 = 600;
 pub const RULE: Rule = Rule {
     id: "not-steady",
     asks: "was the rate steady, neither warming up nor drifting?",
-    explains: "The rule divides the measured phase into intervals. The figure is undecided if a \
-        warm-up is still visible (a change of level that moves the mean by more than 5 %). It is \
-        also undecided if the least-squares line through the rates rises or falls by more than 10 \
-        % of the mean (SNIA SSS PTS 2.0.2). The mean then describes a system that is still \
-        changing. Use a longer warm-up and a longer measurement, or `measure = \"until-steady\"`. \
-        A steady rate alone is not enough for flash: see `conditioned`.",
+    explains: "The rule divides the measured phase into intervals. The outcome is unknown if a \
+               warm-up is still visible (a change of level that moves the mean by more than 5 %). \
+               It is also unknown if the least-squares line through the rates rises or falls by \
+               more than 10 % of the mean (SNIA SSS PTS 2.0.2). In both cases, the mean describes a \
+               system that is still changing. Use a longer warm-up and a longer measurement, or \
+               `measure = \"until-steady\"`. For flash, a steady rate alone is not enough: see the \
+               rule `conditioned`.",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::Comparative, Weight::Mandatory),
@@ -38,7 +39,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Returns the rates of equal intervals of the measured phase; empty without a series.
+/// Divides the measured phase into intervals of equal length and returns the rate in each interval.
+/// The list is empty if the bundle has no series.
 pub(super) fn rates(bundle: &Bundle) -> Vec<f64> {
     let known = bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }));
     let Some(phase) = measured(bundle).filter(|_| known) else { return Vec::new() };

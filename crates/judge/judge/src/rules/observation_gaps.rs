@@ -9,33 +9,33 @@ use crate::finding::{Finding, Outcome};
 use crate::location;
 use crate::rules::balance;
 
-/// Maximum offset of a result's time stamp from the command's run time. The time stamp has whole
-/// seconds and is written after the measurement.
+/// Maximum time between a result's time stamp and the run of the command. The time stamp is rounded
+/// to seconds, and the tool takes it after the measurement.
 const OFF_NS_MAX: u64 = 2_000_000_000;
 /// Maximum amount by which the measured time may exceed the command's run time, because of clocks
 /// and rounding.
 const MEASURED_SLACK_NS: u64 = 1_000_000_000;
-/// Minimum lifetime at which polling certainly detects a process.
+/// Polling detects every process that runs for at least this time.
 const SEEN_NS_MIN: u64 = 500_000_000;
 /// Minimum share of the required bytes that must be observed. The last bytes may be missing,
-/// because the last poll precedes the end of the process.
+/// because the last poll happens before the process ends.
 const LAST_LOOK_SHARE: f64 = 0.5;
-/// Minimum share of the required bytes that a process must have moved before its last sample. Only
-/// then may it have moved the remaining bytes after that sample.
+/// Minimum share of the required bytes that a process must have moved before its last sample. If it
+/// moved fewer bytes, the rule does not assume that it moved the missing bytes after that sample.
 const ACTIVE_SHARE: f64 = 0.1;
 
 pub const RULE: Rule = Rule {
     id: "observation-gaps",
     asks: "did the observed command produce the result, on the observed files?",
     explains: "A result counts as observed only under these conditions. The result was written \
-        while the command ran, and its measurement is not longer than the command's run time. \
-        Processes of the command opened the files that the result names. These files are on the \
-        observed devices (`--path`), and the processes that had them open moved the bytes. The \
-        rule fails for an older result, for a job on another file system, and for bytes that \
-        another process moved. If a process could not be followed, the outcome is unknown and the \
-        run undecided. Examples are another user's process, a very short process, a process left \
-        running, and an engine that bypasses the kernel. Pass the job's files with --path, and \
-        run as root.",
+               while the command ran, and its measurement is not longer than the command's run \
+               time. Processes of the command opened the files that the result lists. These files \
+               are on the observed devices (`--path`), and the processes that opened them moved the \
+               bytes. The rule fails for an older result, for a job on another file system, and for \
+               bytes that another process moved. If a process could not be followed, the outcome is \
+               unknown and the run is undecided. Examples are another user's process, a very short \
+               process, a process that runs longer than the command, and an engine that bypasses \
+               the kernel. Pass the job's files with --path, and run as root.",
     bears_on: ALL_OF_STORAGE,
     check,
 };
@@ -56,7 +56,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let Some(command) = &bundle.observed.command else {
-        let says = "the files and bytes of the command were not observed";
+        let says = "it was not observed which files the command used and how many bytes it moved";
         return Some(
             Finding::new(RULE.id, Outcome::Unknown, says)
                 .advise("observe the command again with this version of Plimsoll"),
@@ -89,14 +89,14 @@ fn seconds(ns: u64) -> f64 {
 }
 
 fn check_time(result: &ResultFile) -> Gap {
-    let advice = "let the command write the result, and pass that file with --result";
+    let advice = "let the command write its result to a file, and pass this file with --result";
     if result.written_meanwhile == Some(false) {
         let says = format!("{} was not written while the command ran", result.path);
         return fails(says, advice);
     }
     if let Some(off_ns) = result.off_ns.filter(|off_ns| *off_ns > OFF_NS_MAX) {
         let says = format!(
-            "the time stamp of {} is {:.0} s before or after the command's run",
+            "the time stamp in {} is outside the time in which the command ran, by {:.0} s",
             result.path,
             seconds(off_ns)
         );
@@ -105,8 +105,8 @@ fn check_time(result: &ResultFile) -> Gap {
     let measured_ns = result.measured_ns.unwrap_or(0);
     if measured_ns > result.ran_ns.saturating_add(MEASURED_SLACK_NS) {
         let says = format!(
-            "according to the result, it measured for {:.1} s, but the command ran for only {:.1} \
-             s",
+            "according to the result, the measurement took {:.1} s, but the command ran for only \
+             {:.1} s",
             seconds(measured_ns),
             seconds(result.ran_ns)
         );
@@ -118,7 +118,7 @@ fn check_time(result: &ResultFile) -> Gap {
     None
 }
 
-/// Returns the files named in the result that processes of the command had open.
+/// Returns the files that the result lists and that processes of the command opened.
 fn opened_result_files<'a>(
     command: &'a Command,
     result: &'a ResultFile,
@@ -127,9 +127,9 @@ fn opened_result_files<'a>(
 }
 
 fn check_files(command: &Command, result: &ResultFile) -> Gap {
-    let advice = "run the job itself with `plimsoll observe`, as root";
+    let advice = "run the job with `plimsoll observe`, as root";
     if result.about.is_empty() {
-        return unknown("the result does not name its files".into(), advice);
+        return unknown("the result does not list the files that the job used".into(), advice);
     }
     let opened = |name: &&String| command.files.iter().any(|file| file.matches_name(name));
     let name = result.about.iter().find(|name| !opened(name))?;
@@ -150,7 +150,7 @@ fn check_devices(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap
             true => mount.mount_point.is_some() && mount.mount_point == file.mount_point,
             false => file.on.iter().all(|name| mount.on.contains(name)),
         };
-        // An overlay has no device. The file systems under it were observed.
+        // An overlay has no device, but the devices of the file systems under it were observed.
         let beneath = |name: &String| {
             bundle.observed.devices.iter().any(|device| device.top && device.name == *name)
         };
@@ -163,7 +163,7 @@ fn check_devices(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap
         (on, None) => on.join(", "),
     };
     let paths: Vec<&str> = mounts.iter().map(|mount| mount.path.as_str()).collect();
-    let says = format!("{} is on {place}, but {} was observed", file.path, paths.join(", "));
+    let says = format!("{} is on {place}, but only {} was observed", file.path, paths.join(", "));
     fails(says, advice)
 }
 
@@ -177,7 +177,7 @@ fn check_holes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
         !file.there && !file.device && held < size / 2
     })?;
     let says = format!(
-        "{} was deleted after the job read it, although only {} of its {} had been written",
+        "{} was deleted after the job read it, and only {} of its {} had been written",
         file.path,
         evidence::size(file.allocated_bytes.unwrap_or(0)),
         evidence::size(file.size_bytes.unwrap_or(0))
@@ -185,18 +185,19 @@ fn check_holes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     fails(says, "write the file in full before reading it, and do not delete it")
 }
 
-/// Checks that the processes that had the files open moved the bytes.
+/// Checks that the bytes were moved by the processes that opened the files.
 fn check_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     let holders = command.processes.iter().filter(|process| {
         let mut files = process.files.iter().filter_map(|at| command.files.get(*at as usize));
         files.any(|file| result.is_about(file))
     });
     let holders: Vec<&CommandProcess> = holders.collect();
-    // An earlier step checks which processes had the files open. Memory moves no bytes.
+    // `check_files` judges a result whose files no process opened. If the target is in memory, no
+    // bytes reach a device.
     if holders.is_empty() || location::memory(bundle).is_some() {
         return None;
     }
-    // The list starts with the processes that had files open.
+    // The processes that opened files are at the start of the list.
     let all_seen = command.processes_seen <= command.processes.len() as u64;
     let left_out = !all_seen && command.processes.iter().all(|one| !one.files.is_empty());
     let known = holders.iter().filter_map(|process| process.moved);
@@ -210,15 +211,15 @@ fn check_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
         let word = if is_read { "read" } else { "wrote" };
         if let Some(process) = holders.iter().find(|process| process.moved.is_none()) {
             let says = format!(
-                "{} had the result's files open, but the bytes that it {word} are unknown",
+                "{} opened the result's files, but the number of bytes that it {word} is unknown",
                 process.name
             );
             return unknown(says, "run as root, with an unmodified /proc");
         }
         if left_out {
             let says = format!(
-                "the command had {} processes, but the bytes that they {word} are known for only \
-                 {} of them",
+                "the command had {} processes, but the number of bytes that each process {word} is \
+                 known for only {} of them",
                 command.processes_seen,
                 command.processes.len()
             );
@@ -245,15 +246,14 @@ fn check_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
             return unknown(says, "observe the command on a host with a free CPU");
         }
         let says = format!(
-            "the processes that had the result's files open {word} {} from or to storage, but the \
-             result implies at least {}",
+            "the result's files were opened by processes that together {word} only {} from or to \
+             storage, but the result implies at least {}",
             evidence::size(moved),
             evidence::size(least)
         );
         return fails(
             says,
-            "use direct I/O, and let no other process use the files at the same \
-            time",
+            "use direct I/O, and let no other process use the files at the same time",
         );
     }
     None
@@ -262,16 +262,15 @@ fn check_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
 fn check_processes(command: &Command) -> Gap {
     let advice = "run as root, and let the command wait for all processes that it starts";
     if command.unreadable > 0 {
-        let says =
-            format!("{} processes of the command belong to another user", command.unreadable);
+        let says = format!(
+            "{} processes of the command belong to another user and could not be observed",
+            command.unreadable
+        );
         return unknown(says, advice);
     }
     if !command.left_running.is_empty() {
-        let says = format!(
-            "{} kept running after the command \
-            ended",
-            command.left_running.join(", ")
-        );
+        let says =
+            format!("{} kept running after the command ended", command.left_running.join(", "));
         return unknown(says, advice);
     }
     None
@@ -289,7 +288,7 @@ mod tests {
         fixtures::finding(&RULE, bundle).outcome
     }
 
-    /// Returns a watched run whose evidence accounts for the whole result.
+    /// Returns a run of an observed command whose evidence explains its whole result.
     fn observed() -> Bundle {
         let mut bundle = fixtures::reads();
         (bundle.run.driver, bundle.run.tier) = (Driver::Foreign, Tier::T2);

@@ -14,10 +14,10 @@ const RUNS_MIN: u32 = 4;
 pub const RULE: Rule = Rule {
     id: "one-run-only",
     asks: "does the comparison have enough runs?",
-    explains: "A single run does not show how much runs differ, and a comparison needs this \
-        spread as well as the mean. With three runs per side the smallest possible p is 0.10, \
-        with four runs 0.03 (Mann-Whitney test). Five runs in random order are better: `[repeat] \
-        runs = 5`.",
+    explains: "A comparison requires the variation between runs as well as the mean, and a single \
+               run does not show this variation. With three runs per side the smallest possible p \
+               is 0.10, with four runs 0.03 (Mann-Whitney test). Five runs in random order are \
+               better: `[repeat] runs = 5`.",
     bears_on: &[(Claim::Comparative, Weight::Mandatory)],
     check,
 };
@@ -30,8 +30,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let of_each = many(runs as usize, "run");
     let finding = if runs < RUNS_MIN {
         let says = format!(
-            "{of_each} per side cannot show a difference: at least {RUNS_MIN} \
-            are needed"
+            "{of_each} per side cannot show a difference: at least {RUNS_MIN} runs per side are \
+             needed"
         );
         Finding::new(RULE.id, Outcome::Unknown, says).advise("set `[repeat] runs = 5`")
     } else {

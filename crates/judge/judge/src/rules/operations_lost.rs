@@ -9,12 +9,12 @@ use crate::claim::Claim;
 use crate::figures::{self, Pick, measured};
 use crate::finding::{Finding, Outcome};
 
-/// Names of the driver's counters. They are used for older bundles, whose latencies omit these
-/// operations.
+/// Names of the driver's counters of unfinished operations. The rule uses these counters only for
+/// older bundles, whose latencies omit unfinished operations.
 const ABANDONED: &str = "operations_abandoned";
 const NEVER_STARTED: &str = "operations_never_started";
-/// Minimum rate during the final wait that shows that the storage was completing a backlog, as a
-/// fraction of the measured rate.
+/// If the rate during the final wait is at least this fraction of the measured rate, the storage
+/// was completing a backlog.
 const DRAIN_SHARE_MIN: f64 = 0.5;
 /// Name of the counter of merged intervals.
 const MERGED: &str = "intervals_merged";
@@ -23,17 +23,18 @@ pub const RULE: Rule = Rule {
     id: "operations-lost",
     asks: "was every due operation started and completed?",
     explains: "Plimsoll waits for operations in flight at the end of the measurement, and counts \
-        their full latency. An open loop then also starts operations that were due. After three \
-        minutes an operation is abandoned; an operation that was due and could not start within \
-        one minute is dropped. Both kinds are included in every mean, percentile and maximum with \
-        the time that they had waited, which is a lower bound. If operations never complete, the \
-        rule fails, as for an I/O error. Find out what hung (the kernel log, the storage system's \
-        log). If operations still completed during the wait, at half of the measured rate or \
-        more, the storage did not hang: the open loop requested a higher rate than the storage \
-        sustains. After such a backlog, or if due operations were never started, the tail latency \
-        is unknown: request a rate that the storage can sustain. If intervals were merged because \
-        the recorder fell behind, the series is coarser than planned, but complete. No plan can \
-        accept `unknown` from this rule.",
+               their full latency. During this wait, an open loop also starts operations that are \
+               already due. An operation that does not complete within three minutes is abandoned. \
+               A due operation that cannot start within one minute is dropped. Both kinds count in \
+               every mean, percentile and maximum with the time that they had waited, which is a \
+               lower bound. If operations never complete, the rule fails, as it does after an I/O \
+               error. Find out what hung (check the kernel log and the storage system's log). If \
+               operations still completed during the wait, at no less than half of the measured \
+               rate, the storage did not hang: the open loop requested a higher rate than the \
+               storage sustains. After such a backlog, or if due operations were never started, the \
+               tail latency is unknown: request a rate that the storage can sustain. If intervals \
+               were merged because the recorder fell behind, the series is coarser than planned, \
+               but complete. A plan cannot accept an unknown outcome of this rule.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -61,8 +62,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let Some(unfinished) = unfinished(bundle) else {
-        let says = "the Plimsoll version of this run did not record operations in flight at the \
-            end";
+        let says = "the Plimsoll version of this run did not record which operations were in flight \
+                    at the end";
         let finding = Finding::new(RULE.id, Outcome::Unknown, says);
         return Some(finding.advise("repeat the run with this version"));
     };
@@ -77,14 +78,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Returns the classes of operations, without classes that time the same operations again until a
-/// later end.
+/// Returns the classes of operations, except classes whose operations another class already counts.
 fn operations(bundle: &Bundle) -> impl Iterator<Item = &ClassTotals> {
     bundle.run.classes.iter().filter(|class| !figures::is_counted_elsewhere(class))
 }
 
-/// Returns the counts from the classes, or in older bundles from the driver's counters; `None` if
-/// neither has them.
+/// Returns the counts of unfinished operations. They come from the classes or, in older bundles,
+/// from the driver's counters. `None` if neither the classes nor the counters include them.
 fn unfinished(bundle: &Bundle) -> Option<UnfinishedOperations> {
     let sum = |of: fn(&ClassTotals) -> Option<u64>| operations(bundle).map(of).sum::<Option<u64>>();
     let of_classes = sum(|class| class.abandoned).zip(sum(|class| class.never_started));
@@ -107,8 +107,8 @@ fn unfinished(bundle: &Bundle) -> Option<UnfinishedOperations> {
     })
 }
 
-/// Returns true if operations completed during the wait at about the measured rate. If the storage
-/// hangs, nothing completes.
+/// Returns true if operations completed during the wait, at half of the measured rate or more. If
+/// the storage hangs, no operation completes.
 fn drains_backlog(bundle: &Bundle) -> bool {
     let waited_s = figures::drain_ns(bundle) as f64 / figures::NS_PER_S;
     let rate = figures::rate_per_s(bundle, Pick::Transactional).unwrap_or(0.0);
@@ -123,21 +123,18 @@ fn finding(unfinished: &UnfinishedOperations, merged: u64, drained: u64) -> Find
     let UnfinishedOperations { abandoned, never_started, in_latencies, drains_backlog } =
         *unfinished;
     let latencies = if in_latencies {
-        "the time that they waited is included as a lower bound of their \
-            latencies"
+        "the latencies include the waiting time of the unfinished operations as a lower bound"
     } else {
-        "they are not included in \
-            the latencies"
+        "unfinished operations are not included in the latencies"
     };
     if abandoned > 0 && drains_backlog {
         let says = format!(
             "the load was higher than the storage sustains: {abandoned} operations had not \
-             completed when the wait ended, although the storage kept answering; {latencies}"
+             completed when the wait ended, although the storage kept completing operations; \
+             {latencies}"
         );
-        Finding::new(RULE.id, Outcome::Unknown, says).advise(
-            "request a rate that the storage \
-            can sustain",
-        )
+        Finding::new(RULE.id, Outcome::Unknown, says)
+            .advise("request a rate that the storage can sustain")
     } else if abandoned > 0 {
         let says =
             format!("{abandoned} operations had not completed when the wait ended; {latencies}");
@@ -145,15 +142,16 @@ fn finding(unfinished: &UnfinishedOperations, merged: u64, drained: u64) -> Find
             .advise("find out what hung: check the kernel log and the storage system's log")
     } else if never_started > 0 {
         let says = format!("{never_started} due operations were never started; {latencies}");
-        Finding::new(RULE.id, Outcome::Unknown, says).advise(
-            "request a rate that the storage \
-            can sustain",
-        )
+        Finding::new(RULE.id, Outcome::Unknown, says)
+            .advise("request a rate that the storage can sustain")
     } else if merged > 0 {
         let says = format!("{merged} intervals were merged: the series is coarser than planned");
         Finding::new(RULE.id, Outcome::Warn, says).advise("use longer intervals")
     } else {
-        let says = format!("every operation completed, {drained} of them after the end");
+        let says = format!(
+            "every operation completed; {drained} operations completed after the end of the \
+             measurement"
+        );
         Finding::new(RULE.id, Outcome::Pass, says)
     }
 }
@@ -200,7 +198,7 @@ mod tests {
         };
         assert_eq!(with(180 * fixtures::RATE, 180), Some(Outcome::Unknown));
         assert_eq!(with(100 * fixtures::RATE, 180), Some(Outcome::Unknown));
-        // The storage answered for some time, and then stopped.
+        // The storage completed operations for part of the wait, and then hung.
         assert_eq!(with(80 * fixtures::RATE, 180), Some(Outcome::Fail));
         assert_eq!(with(8, 180), Some(Outcome::Fail));
         assert_eq!(with(0, 0), Some(Outcome::Fail), "nobody waited");

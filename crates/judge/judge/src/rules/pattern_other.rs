@@ -7,37 +7,39 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum share of consecutive operations in random I/O. Measured on block traces: 0.000 random,
-/// 0.969 sequential.
+/// Maximum share of consecutive operations in random I/O. Measured on block traces: 0.000 for
+/// random I/O, 0.969 for sequential I/O.
 const RANDOM_SHARE_MAX: f64 = 0.2;
 /// Minimum share of consecutive operations in sequential I/O.
 const SEQUENTIAL_SHARE_MIN: f64 = 0.8;
-/// Minimum size of the address space of random I/O, in transfers. In a smaller space, random
-/// operations are often consecutive.
+/// Minimum size of the address space of random I/O, as a multiple of the transfer size. In a
+/// smaller space, random operations are often consecutive.
 const RANDOM_TRANSFERS_MIN: u64 = 1024;
-/// Minimum number of consecutive operations that shows that I/O was not random. A random operation
-/// is consecutive by chance in at most 2 of 1,024 cases: the window of
+/// With at least this number of consecutive operations, I/O was not random. A random operation is
+/// consecutive by chance in at most 2 of 1,024 cases: the window of
 /// `plimsoll_observe::access_profile` is 1/1024 of the space, and reads and writes each have such a
 /// window. Five consecutive operations among at most 25 occur by chance in one of 10⁸ runs.
 const CONSECUTIVE_MIN: f64 = 5.0;
 /// Minimum size of a file for sequential I/O, in transfers. At the end of a file, the order breaks.
 const FILE_TRANSFERS_MIN: u64 = 16;
-/// Maximum number of clients that share one cursor, so that their operations still count as
-/// consecutive. The window fits the transfers of twice this number of clients.
+/// Maximum number of clients on one cursor. With more clients, their operations may not count as
+/// consecutive. The window is large enough for the transfers of twice this number of clients.
 const CLIENTS_OF_CURSOR_MAX: u32 = 8;
-/// Minimum size of the address space at which the window has its full 16 transfers.
+/// Minimum size of the address space, in transfers, for which the window spans its full 16
+/// transfers.
 const CURSOR_TRANSFERS_MIN: u64 = 16 * RANDOM_TRANSFERS_MIN;
 
 pub const RULE: Rule = Rule {
     id: "pattern-other",
     asks: "were the operations random or sequential, as planned?",
     explains: "For each client the rule counts the operations that start where the client's \
-        previous operation ended. With uniform random addresses, almost no operation does; with \
-        sequential access, almost every operation does. If access is sequential instead of \
-        random, disks and all layers with read-ahead appear too fast. If it is random instead of \
-        sequential, they appear too slow. If a tool does not report the order, the rule uses \
-        merged requests at the device. It does not apply if the plan itself breaks the order: \
-        tiny files, gaps between transfers, or many clients on one cursor.",
+               previous operation ended. With uniform random addresses, almost no operation starts \
+               there; with sequential access, almost every operation does. If the plan declares \
+               random access but the access is sequential, disks and all layers with read-ahead \
+               appear too fast. In the opposite case, they appear too slow. If a tool does not \
+               report the order, the rule uses the number of requests that were merged at the \
+               device. It does not apply if the plan itself breaks the order: tiny files, gaps \
+               between transfers, or many clients on one cursor.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -49,8 +51,7 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     let profile = &bundle.observed.workload;
-    // The profile is a single figure for all streams, so patterns of several streams are mixed in
-    // it.
+    // The profile combines all streams, so it does not show the pattern of each of several streams.
     let [stream] = evidence::streams(bundle) else { return None };
     let random = is_random(stream)?;
     let sides = [
@@ -79,7 +80,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = match (wrong.first(), few.first()) {
         (Some((name, share, _)), _) => {
             let says = format!(
-                "{} of the {name} started where the previous one ended, but the plan declares \
+                "{} of the {name} started where the previous operation ended, but the plan declares \
                  {word} access",
                 evidence::percent(*share)
             );
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(outcome(random, 1.0, 5), Some(Outcome::Unknown));
         assert_eq!(outcome(random, 1.0, 6), Some(Outcome::Fail));
         assert_eq!(outcome(random, 0.25, 21), Some(Outcome::Fail));
-        // After the end of a file, the next read is at its start.
+        // At the end of a file, the next read starts at the beginning of the file.
         let sequential = "reads = 100\npatterns = \"sequential\"";
         assert_eq!(outcome(sequential, 0.75, 5), Some(Outcome::Unknown));
         assert_eq!(outcome(sequential, 0.0, 3), Some(Outcome::Fail));

@@ -8,19 +8,21 @@ use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 use crate::tail::{Tail, supports_percentile};
 
-/// Percentile for a claim about tail latency if the requirement contains no percentile.
+/// Percentile that the rule judges for a claim about tail latency if the requirement contains no
+/// percentile.
 const P_DEFAULT: f64 = 0.99;
 
 pub const RULE: Rule = Rule {
     id: "percentile-samples",
     asks: "are there enough samples for the judged percentiles?",
-    explains: "A percentile depends on the samples above it: the p99.9 of 2,000 operations \
-        depends on the two slowest operations. The rule requires at least ten samples above the \
-        percentile. Slow operations come in clusters, and all slow operations of one stall are a \
-        single event. The rule therefore counts effective, independent samples: the more unevenly \
-        the slow operations are spread over the measurement, the fewer effective samples they \
-        give. It judges the percentiles of the requirement, and the p99 for a claim about tail \
-        latency. Histograms are merged; percentiles of parts are never averaged.",
+    explains: "A percentile depends on the samples above it: the p99.9 of 2,000 operations depends \
+               on the two slowest operations. The rule requires at least ten samples above the \
+               percentile. Slow operations come in clusters, and all slow operations of one stall \
+               are a single event. The rule therefore counts effective, independent samples: the \
+               more unevenly the slow operations are spread over the measurement, the fewer \
+               effective samples there are. It judges the percentiles of the requirement, and the \
+               p99 for a claim about tail latency. Plimsoll merges the histograms of parts; it \
+               never averages their percentiles.",
     bears_on: &[(Claim::TailLatency, Weight::Mandatory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -39,25 +41,27 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let counted: u64 = bundle.run.classes.iter().map(|class| class.count).sum();
         return (counted > 0).then(|| {
             let says = "the distribution of latencies is unknown";
-            Finding::new(RULE.id, Outcome::Unknown, says).advise(
-                "configure the tool so that it \
-                writes its latency histogram",
-            )
+            Finding::new(RULE.id, Outcome::Unknown, says)
+                .advise("configure the tool so that it writes its latency histogram")
         });
     };
     let beyond = samples as f64 * (1.0 - judged);
     let mut says = format!("p{} has {beyond:.0} of {samples} samples above it", judged * 100.0);
     if let Some(effective) = effective.filter(|effective| *effective < samples as f64) {
         says.push_str(&format!(
-            ", equivalent to {effective:.0} independent samples, of which {:.1} are above it",
+            "; the samples count as {effective:.0} independent samples, of which {:.1} are above it",
             effective * (1.0 - judged)
         ));
     }
     let finding = if supports_percentile(samples, effective.unwrap_or(samples as f64), judged) {
         Finding::new(RULE.id, Outcome::Pass, says)
     } else {
-        Finding::new(RULE.id, Outcome::Unknown, format!("{says}: at least ten are needed"))
-            .advise("measure longer, or report a lower percentile")
+        Finding::new(
+            RULE.id,
+            Outcome::Unknown,
+            format!("{says}: at least ten samples above the percentile are needed"),
+        )
+        .advise("measure longer, or report a lower percentile")
     };
     let finding = finding.with("samples", samples).with("percentile", judged);
     Some(match effective {

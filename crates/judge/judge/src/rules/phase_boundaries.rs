@@ -8,18 +8,19 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum error of the start and end, as a fraction of the measurement. The error of the rate is
-/// no larger.
+/// Maximum error of the start and end of the measurement, as a fraction of its length. The relative
+/// error of the rate is no larger.
 const ERROR_SHARE_MAX: f64 = 0.001;
 
 pub const RULE: Rule = Rule {
     id: "phase-boundaries",
     asks: "does the measurement start and end at the recorded times?",
-    explains: "All threads start and end the measurement at the same announced times. An \
-        operation belongs to the phase in which it completes. If a thread was too late to receive \
-        such a time, the run records how much of the warm-up or drain the thread may have counted \
-        as measurement. If that exceeds 0.1 % of the measurement, the rate is unknown. This \
-        happens on a host short of CPU: free CPU, or measure longer.",
+    explains: "All threads start and end the measurement at the same announced times. An operation \
+               belongs to the phase in which it completes. If a thread notices the start or the end \
+               of the measurement too late, it may count part of the warm-up or drain as \
+               measurement. The run records the maximum length of this part. If it exceeds 0.1 % of \
+               the measurement, the rate is unknown. This happens if the host's CPUs are \
+               overloaded: stop other programs, or measure longer.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -34,23 +35,24 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let Some(error_ns) = phase.boundary_error_ns else {
-        let says = "the Plimsoll version of this run did not record how exactly the start and end \
-            of the measurement are known";
+        let says = "the Plimsoll version of this run did not record the error of the start and end \
+                    of the measurement";
         let finding = Finding::new(RULE.id, Outcome::Unknown, says);
         return Some(finding.advise("repeat the run with this version"));
     };
     let share = error_ns as f64 / phase.duration_ns as f64;
     let finding = if share > ERROR_SHARE_MAX {
         let says = format!(
-            "the error of the start or end of the measurement is up to {:.1} ms, {} of its length",
+            "the start or end of the measurement may be wrong by up to {:.1} ms, which is {} of the \
+             measurement",
             error_ns as f64 / 1e6,
             evidence::percent(share)
         );
         Finding::new(RULE.id, Outcome::Unknown, says)
-            .advise("free the host's CPUs, or measure longer")
+            .advise("stop other programs on this host, or measure longer")
     } else if error_ns > 0 {
         let says = format!(
-            "start and end of the measurement are known to within {} µs",
+            "the start and the end of the measurement are accurate to {} µs",
             error_ns.div_ceil(1000)
         );
         Finding::new(RULE.id, Outcome::Pass, says)

@@ -7,15 +7,15 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
 /// Minimum free share of the file system. Below this share, allocators and copy-on-write file
-/// systems slow down (ZFS guides recommend staying below 80 to 90 %).
+/// systems slow down (ZFS guides recommend that a pool is at most 80 to 90 % full).
 const FREE_SHARE_MIN: f64 = 0.10;
 
 pub const RULE: Rule = Rule {
     id: "pool-full",
     asks: "was the file system nearly full?",
-    explains: "The rule warns if less than 10 % of a file system or pool is free. It then needs \
-        more time to find free space, and its flash has little spare area. The figure describes a \
-        nearly full system.",
+    explains: "The rule warns if less than 10 % of a file system or pool is free. A nearly full \
+               file system takes longer to find free space, and its flash has little spare area. \
+               The figure then describes a nearly full system.",
     bears_on: &[(Claim::SustainedWrite, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
     check,
 };
@@ -37,10 +37,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         evidence::percent(share)
     );
     let finding = if share < FREE_SHARE_MIN {
-        Finding::new(RULE.id, Outcome::Warn, says).advise(
-            "free space, or state that the file \
-            system was full",
-        )
+        Finding::new(RULE.id, Outcome::Warn, says)
+            .advise("delete files, or state with the figure that the file system was nearly full")
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
     };

@@ -9,11 +9,11 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: Rule = Rule {
     id: "raid-degraded",
     asks: "was an underlying RAID degraded, rebuilding or scrubbing?",
-    explains: "A RAID with a missing member computes reads from parity or reads from fewer disks. \
-        During a rebuild, resync or check, the RAID also uses its disks for that work. The rule \
-        reads the state of the kernel's RAIDs (/sys/block/md*/md) at the start and end of the \
-        measurement; RAIDs inside an array are not visible. Wait until the RAID is complete and \
-        idle.",
+    explains: "A RAID with a missing member computes data from parity or reads from fewer disks. \
+               During a rebuild, resync or check, the RAID also uses its disks for that work. The \
+               rule reads the state of the kernel's RAIDs (/sys/block/md*/md) at the start and end \
+               of the measurement; RAIDs inside a storage array are not visible. Wait until the \
+               RAID is complete and idle.",
     bears_on: &[
         (Claim::Comparative, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),

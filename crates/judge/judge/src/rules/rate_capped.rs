@@ -11,18 +11,18 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum variation of a device's rate between seconds, without a limit.
+/// Minimum variation, from second to second, of the rate of a device without a rate limit.
 const VARIATION_MIN: f64 = 0.005;
 
 pub const RULE: Rule = Rule {
     id: "rate-capped",
     asks: "does a rate limit, rather than the storage, determine the rate?",
-    explains: "A plan may limit the rate of a closed loop; pauses between operations have the \
-        same effect. The rate of a volume with a rate limit is steadier than that of any device: \
-        it varies by less than 0.5 % between intervals. The figure is then the limit: the storage \
-        sustains that rate, but its maximum is unknown. If the limit was removed during the \
-        measurement, the series shows a constant rate and then a higher rate, and the figure is a \
-        mean of both.",
+    explains: "A plan may limit the rate of a closed loop; pauses between operations have the same \
+               effect. The rate of a volume with a rate limit is steadier than that of any device: \
+               it varies by less than 0.5 % between intervals. The measured rate is then the limit: \
+               the storage sustains this rate, but its maximum is unknown. If the limit was removed \
+               during the measurement, the series shows a constant rate and then a higher rate, and \
+               the figure is a mean of both.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -40,7 +40,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if let Some(stream) = requested {
         let who = if bundle.run.driver == Driver::Foreign { "job" } else { "plan" };
         let says = format!(
-            "the {who} limits the rate of stream {} with a rate cap or with pauses",
+            "the {who} limits the rate of stream {}, with a rate cap or with pauses between \
+             operations",
             stream.name
         );
         return Some(
@@ -59,7 +60,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let until_s =
             measured(bundle)?.duration_ns as f64 / 1e9 * held.end as f64 / rates.len() as f64;
         let says = format!(
-            "a limit held the rate at {:.0}/s until {until_s:.1} s; then it rose to {:.0}/s, so \
+            "a limit fixed the rate at {:.0}/s until {until_s:.1} s; then it rose to {:.0}/s, so \
              the figure is a mean of both",
             held.mean, after.mean
         );
@@ -81,10 +82,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
              device",
             variation * 100.0
         );
-        Finding::new(RULE.id, Outcome::Warn, says).advise(
-            "find out what limits the rate of this \
-            volume",
-        )
+        Finding::new(RULE.id, Outcome::Warn, says)
+            .advise("find out what limits the rate of this volume")
     } else {
         Finding::new(RULE.id, Outcome::Pass, "the rate varies like the rate of a device")
     };

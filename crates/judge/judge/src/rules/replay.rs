@@ -12,10 +12,10 @@ use plimsoll_plan::TraceSource;
 use crate::figures::measured;
 use crate::verdict::{Check, Quantity};
 
-/// Maximum deviation of rate, mix and bytes from the trace.
+/// Maximum deviation of a replay's rate, mix and bytes from those of the trace.
 pub const SLACK: f64 = 0.02;
 
-/// Returns the trace that the plan names.
+/// Returns the trace that the plan replays; `None` for other workloads.
 fn planned(bundle: &Bundle) -> Option<&TraceSource> {
     bundle.plan.workload.trace()
 }
@@ -49,18 +49,19 @@ pub fn checks(bundle: &Bundle) -> Vec<Check> {
     let Some((replay, begun)) = started_part(bundle) else { return Vec::new() };
     let mut checks = Vec::new();
     if let Some((requested, measured)) = rates_per_s(replay, begun) {
-        // In a short trace, the allowed lag of the last start may lower the rate noticeably.
+        // In a short trace, the allowed lag of the last operation that started may lower the rate
+        // noticeably.
         let (span_ns, lag_ns) = (replay.due.span_ns as f64, source.lag_max_ns as f64);
         let limit_per_s = requested * span_ns / (span_ns + lag_ns.max(span_ns * SLACK));
         let quantity = Quantity::Rate { limit_per_s, measured_per_s: Some(measured) };
         let check = Check::undecided("trace_rate", quantity, true);
-        let note = "starts; reached if within 2 % of the trace's rate, or if `lag_max` explains \
-            the difference";
+        let note = "rate of starts; must be within 2 % of the trace's rate unless `lag_max` \
+                    explains the difference";
         checks.push(check.with_result(Some(measured >= limit_per_s)).with_note(note));
     }
     let lags = [
-        ("trace_lag_p99", begun.lag.as_ref().map(|lag| lag.wait_ns_p99), "over all starts"),
-        ("trace_lag_end", begun.lag_end_ns, "of the last start"),
+        ("trace_lag_p99", begun.lag.as_ref().map(|lag| lag.wait_ns_p99), "of started operations"),
+        ("trace_lag_end", begun.lag_end_ns, "of the last operation that started"),
     ];
     for (name, measured_ns, note) in lags {
         let quantity = Quantity::Latency { limit_ns: source.lag_max_ns, measured_ns };

@@ -1,5 +1,5 @@
 //! Compares the rate of random operations with the maximum rate of rotating disks, if the plan
-//! declares these.
+//! declares such disks.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::PATTERN_NOT_STATED;
@@ -14,24 +14,25 @@ use crate::finding::{Finding, Outcome};
 /// Sorting the queue by head position reduces this time, but never to half.
 const OPERATION_NS: f64 = 1_000_000.0;
 /// Number of busy disks above which the rule warns, computed with 1 ms per operation. Real disks
-/// take 2 ms per operation, so twice this number would be busy.
+/// take 2 ms per operation, so twice as many disks would be busy.
 const DISKS_WARN: f64 = 200.0;
 /// Maximum plausible number of busy disks. The largest published systems have some thousand
 /// rotating disks.
 const DISKS_MAX: f64 = 2_000.0;
-/// Tolerance on the number of operations in flight.
+/// Tolerance of the comparison with the number of operations in flight.
 const SLACK: f64 = 1.1;
 
 pub const RULE: Rule = Rule {
     id: "seeks-exceeded",
     asks: "can the declared rotating disks sustain this rate of random operations?",
     explains: "This rule applies if the plan declares rotating disks (`observe.media = \"hdd\"`). \
-        Each random operation occupies a disk for half a revolution (2 ms at 15,000 rpm), and for \
-        at least 1 ms with the best request order. The rate multiplied by 1 ms is therefore the \
-        minimum number of busy disks. For reads, this number cannot exceed the number of \
-        operations in flight. Writes may wait in a persistent cache, so for writes the rule \
-        checks only the number of disks. It warns above 200 busy disks and fails above 2,000: a \
-        cache absorbed the operations, or the media are not rotating disks.",
+               Each random operation occupies a disk for half a revolution (2 ms at 15,000 rpm), \
+               and for at least 1 ms with the best request order. The rate multiplied by 1 ms is \
+               therefore the minimum number of busy disks. For reads, the number of busy disks \
+               cannot exceed the number of operations in flight. Writes may wait in a persistent \
+               cache, so for writes the rule checks only the number of disks. The rule warns above \
+               200 busy disks and fails above 2,000: either a cache absorbed the operations, or the \
+               media are not rotating disks.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -71,13 +72,15 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("find out whether a cache or faster media served the operations")
     } else if disks > DISKS_MAX {
-        Finding::new(RULE.id, Outcome::Fail, format!("{text}: no storage system has this many"))
-            .advise("find out whether a cache or faster media served the operations")
-    } else if disks > DISKS_WARN {
-        Finding::new(RULE.id, Outcome::Warn, text).advise(
-            "check whether the storage has this \
-            many disks",
+        Finding::new(
+            RULE.id,
+            Outcome::Fail,
+            format!("{text}: no storage system has that many disks"),
         )
+        .advise("find out whether a cache or faster media served the operations")
+    } else if disks > DISKS_WARN {
+        Finding::new(RULE.id, Outcome::Warn, text)
+            .advise("check whether the storage has this many disks")
     } else {
         Finding::new(RULE.id, Outcome::Pass, text)
     };
@@ -98,7 +101,7 @@ mod tests {
 
     #[test]
     fn reads_are_held_to_their_depth_and_all_to_the_number_of_disks() {
-        // Eight in flight.
+        // The load has eight operations in flight.
         assert_eq!(outcome(&fixtures::reads(), 8_000), Some(Outcome::Pass));
         assert_eq!(outcome(&fixtures::reads(), 9_000), Some(Outcome::Fail));
         assert_eq!(outcome(&fixtures::writes(), 9_000), Some(Outcome::Pass));

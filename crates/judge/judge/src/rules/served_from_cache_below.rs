@@ -12,29 +12,31 @@ use crate::finding::{Finding, Outcome};
 use crate::location::{self, Location};
 use crate::rules::balance::{self, BalanceResult};
 
-/// Maximum share of the reads that a cache answered, according to the storage system's own
-/// counters. The limit is the same as for the page cache.
+/// Maximum share of reads that a cache may answer, according to the storage system's own counters.
+/// The limit is the same as for the page cache.
 const CACHE_SHARE_MAX: f64 = 0.05;
 /// Ratio of device bytes to application bytes above which another process must have used the device
-/// (measured: 2.03). Two modes of latency may then be caused by that process.
+/// (in a measurement with such a process, the ratio was 2.03). That process may then have caused
+/// two modes of latency.
 const NEIGHBOUR_RATIO: f64 = 1.05;
 
 pub const RULE: Rule = Rule {
     id: "served-from-cache-below",
     asks: "did a cache between this host's page cache and the media answer the reads?",
     explains: "The rule checks, in this order: the storage system's own counters \
-        (`[[observe.metrics]]`, `read_source.*`); whether the working set fits the declared cache \
-        (`observe.array_cache`); and whether latencies have two modes, a fast and a slow one. If \
-        a host's own disks moved all bytes, no cache was involved. A disk counts as the host's \
-        own only if its transport proves this: NVMe on the PCI bus, SATA, SAS or USB. A LUN of an \
-        array (iSCSI, Fibre Channel, NVMe over fabrics), a network block device (rbd, nbd), a \
-        volume of a RAID controller or of a cloud, and any disk of a virtual machine may be \
-        served from a cache. For these, the outcome is unknown unless the plan declares a cache \
-        that is smaller than the working set, or names metrics. With a declared cache or metrics, \
-        the claim is only as reliable as this declaration. The metrics must include a cache, and \
-        their sum must agree with the issued reads (within 10 % and the time between two \
-        readings); otherwise they are not used. Two modes of latency are not used if another \
-        process used the disk, because that also causes two modes.",
+     (`[[observe.metrics]]`, `read_source.*`); whether the working set fits the declared cache \
+     (`observe.array_cache`); and whether the latencies have two modes: a fast mode and a slow \
+     mode. If a host's own disks moved all bytes, no cache was involved. A disk counts as the \
+     host's own only if its transport proves this: NVMe on the PCI bus, SATA, SAS or USB. A LUN of \
+     an array (iSCSI, Fibre Channel, NVMe over fabrics), a network block device (rbd, nbd), a \
+     volume of a RAID controller or of a cloud, and any disk of a virtual machine may be served \
+     from a cache. For these, the outcome is unknown unless the plan declares a cache that is \
+     smaller than the working set, or names metrics. The claim is then only as reliable as the \
+     plan's declaration. The metrics must include a cache, and their sum must agree with the \
+     number or the bytes of the issued reads. The tolerance is 10 %, plus the share of one \
+     sampling interval in the measurement. Otherwise the rule does not use the metrics. It does \
+     not use the two modes of latency if another process used the disk, because such use also \
+     causes two modes.",
     bears_on: &[(Claim::MediaRead, Weight::Mandatory), (Claim::TailLatency, Weight::Advisory)],
     check,
 };
@@ -83,8 +85,7 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
     let finding = if share > CACHE_SHARE_MAX {
         Finding::new(RULE.id, Outcome::Fail, format!("{says}, according to its own counters"))
             .advise(
-                "use a working set several times the size of this cache, or claim \
-                `cached-read`",
+                "use a working set several times the size of this cache, or claim `cached-read`",
             )
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
@@ -95,8 +96,8 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
 
 fn unsure_finding(unsure: &str, all: f64) -> Finding {
     Finding::new(RULE.id, Outcome::Unknown, unsure.to_owned()).with("counted", all).advise(
-        "in the plan's metrics, name only counters of this volume, one for every source of its \
-         reads, including the cache",
+        "in the plan's metrics, list only counters of this volume: one counter for each cache or \
+         device that serves its reads",
     )
 }
 
@@ -109,13 +110,13 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
     let (cache_text, read_text) = (evidence::size(cache), evidence::size(read));
     let finding = if cache > 0 && read <= cache {
         let says =
-            format!("the {read_text} that were read fit into the declared cache of {cache_text}");
+            format!("the working set of {read_text} fits into the declared cache of {cache_text}");
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("use a working set several times the size of the cache")
     } else if cache > 0 && hit_share > CACHE_SHARE_MAX {
         let says = format!(
-            "the declared cache of {cache_text} could answer {} of the reads from a working set \
-             of {read_text}",
+            "the working set of the reads is {read_text}, so the declared cache of {cache_text} \
+             could answer {} of the reads",
             evidence::percent(hit_share)
         );
         Finding::new(RULE.id, Outcome::Unknown, says)
@@ -131,8 +132,8 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
 }
 
 fn by_latency(bundle: &Bundle) -> Option<Finding> {
-    // I/O of other processes explains the two modes only if this process's bytes were read from
-    // this host's disks.
+    // I/O of other processes explains the two modes only if the load itself also read its bytes
+    // from this host's disks.
     if evidence::read_ratio(bundle).is_some_and(|ratio| ratio > NEIGHBOUR_RATIO)
         && by_position(bundle).outcome == Outcome::Pass
     {
@@ -140,8 +141,8 @@ fn by_latency(bundle: &Bundle) -> Option<Finding> {
     }
     let modes = two_modes(&latencies::histogram(bundle)?)?;
     let says = format!(
-        "{} of the reads took about {:.2} ms and the others about {:.2} ms: a cache may have \
-         answered the fast ones",
+        "{} of the reads took about {:.2} ms and the other reads about {:.2} ms: a cache may have \
+         served the fast reads",
         evidence::percent(modes.fast_share),
         modes.fast_ns as f64 / 1e6,
         modes.slow_ns as f64 / 1e6
@@ -158,7 +159,7 @@ fn by_latency(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Judges a target in memory, because its answers look like those of a cache.
+/// Returns a failure if the target is in memory: its answers come as fast as those of a cache.
 fn by_memory(bundle: &Bundle) -> Option<Finding> {
     let what = location::memory(bundle)?;
     let says = format!("reads came from this host's memory ({what})");
@@ -180,9 +181,9 @@ fn by_position(bundle: &Bundle) -> Finding {
             Some(unseen) => unseen.why.clone(),
             None => "no device is visible".to_owned(),
         },
-        Some((_, Location::Own)) => "the disks may not have moved all bytes that were \
-            read"
-            .to_owned(),
+        Some((_, Location::Own)) => {
+            "possibly, the disks did not move all bytes that were read".to_owned()
+        }
         Some((device, place)) => format!("{} {}", device.name, place.says()),
         None => "the device may belong to an array with its own cache".to_owned(),
     };
@@ -192,8 +193,8 @@ fn by_position(bundle: &Bundle) -> Finding {
         format!("it is unknown whether a cache answered the reads: {why}"),
     )
     .advise(
-        "declare `observe.array_cache` and use a larger working set, or name the storage \
-        system's metrics",
+        "declare `observe.array_cache` and use a larger working set, or name the storage system's \
+         metrics",
     )
 }
 
@@ -209,7 +210,7 @@ mod tests {
         fixtures::finding(&RULE, bundle).outcome
     }
 
-    /// Sets a storage system's counters; they count reads.
+    /// Sets the counters of the storage system, which here count reads.
     fn counters(bundle: &mut Bundle, sources: &[(&str, f64)]) {
         let all = evidence::operations(bundle, true) as f64;
         bundle.observed.sources.reads_from =
@@ -225,7 +226,7 @@ mod tests {
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Pass);
         assert_eq!(finding.declared, [evidence::METRICS]);
-        // The counters may also count bytes.
+        // The rule also accepts counters that count bytes.
         for share in bundle.observed.sources.reads_from.values_mut() {
             *share *= 4096.0;
         }
@@ -238,7 +239,7 @@ mod tests {
         let unsure: [&[(&str, f64)]; 5] = [
             // None of the sources is a cache.
             &[("ssd", 1.0)],
-            // Counters that are lower or higher than the number of reads, or zero.
+            // The sum of the counters is lower or higher than the number of reads, or zero.
             &[("cache", 0.0), ("ssd", 0.8)],
             &[("cache", 0.0), ("ssd", 1.3)],
             &[("cache", 0.5), ("ssd", 3.0)],

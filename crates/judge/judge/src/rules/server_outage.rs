@@ -8,21 +8,21 @@ use crate::claim::Claim;
 use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
 
-/// Shortest time without an answer that counts as an outage.
+/// Minimum time without any answer that counts as an outage.
 const SILENCE_NS_MIN: u64 = 1_000_000_000;
-/// An outage lasts at least this many mean service times. Slow servers do not answer in each
-/// interval.
+/// Minimum length of an outage, as a multiple of the mean service time. A slow server may answer
+/// nothing for some intervals without an outage.
 const SERVICE_TIMES_MIN: u64 = 10;
 
 pub const RULE: Rule = Rule {
     id: "server-outage",
-    asks: "did the servers of the target stay reachable and answer, without a restart?",
+    asks: "did the servers of the target keep answering, without a lost connection or a restart?",
     explains: "For a target behind a network, Plimsoll counts lost connections, measures the time \
-        to reconnect, and records whether an NFS server's write verifier changed, which means \
-        that the server restarted (RFC 1813, 3.3.7). A server that answers nothing for a second, \
-        while requests wait, had an outage too. The run continues, latencies include the \
-        lost time, and writes that the server may have lost are sent again. The figures describe \
-        a system that failed and recovered, not a working system.",
+               to reconnect, and records whether an NFS server's write verifier changed, which \
+               means that the server restarted (RFC 1813, 3.3.7). If the server answers nothing for \
+               a second while requests wait, this is also an outage. The run continues, latencies \
+               include the lost time, and writes that the server may have lost are sent again. The \
+               figures describe a system that failed and recovered, not a working system.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::MediaRead, Weight::Advisory),
@@ -50,10 +50,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("disconnects", lost).with("retries", get("s3.retries")))
 }
 
-/// Returns the longest time of the measurement, in whole intervals, in which requests waited and
-/// none was answered.
+/// Returns the longest time during which requests waited but none was answered, rounded down to
+/// whole intervals. `None` if this time is too short for an outage.
 fn silence_ns(bundle: &Bundle) -> Option<u64> {
-    // While this process was paused, it received no answers.
+    // A paused load generator receives no answers, even if the server sends them.
     if !bundle.observed.clock.pauses.is_empty() {
         return None;
     }
@@ -98,8 +98,8 @@ fn nfs(outages: u64, silence_ns: Option<u64>, get: &dyn Fn(&str) -> u64) -> Find
         if restarts > 0 {
             let resent = get("nfs.writes_resent");
             says.push_str(&format!(
-                "; the server had restarted, and {resent} writes that it may have lost were \
-                 sent again"
+                "; the server had restarted, and {resent} writes that it may have lost were sent \
+                 again"
             ));
         }
         Finding::new(RULE.id, Outcome::Warn, says).advise("check the server's log, and run again")
@@ -139,14 +139,14 @@ mod tests {
         assert_eq!(with(&[("s3.disconnects", 1)]), Some(Outcome::Warn));
     }
 
-    /// NFS reads with tenths of a second without an answer.
+    /// Returns a run of NFS reads in which no request is answered for `tenths` tenths of a second.
     fn silent_for(tenths: u64) -> Bundle {
         let mut bundle = fixtures::reads();
         bundle.run.counters.insert("nfs.outages".to_owned(), 0);
         fixtures::rates(&mut bundle, |at| {
             (if (20..20 + tenths).contains(&at) { 0 } else { 100 }, 1_000_000)
         });
-        // Intervals without a completed operation have no row.
+        // The series has no rows for intervals in which no operation completed.
         bundle.series.retain(|row| !matches!(row.data, Data::Class { count: 0, .. }));
         bundle.run.classes[0].service_ns_max = tenths * 100_000_000;
         bundle
@@ -160,14 +160,14 @@ mod tests {
         assert_eq!(outcome(&bundle), Some(Outcome::Warn));
         let finding = fixtures::finding(&RULE, &bundle);
         assert!(finding.says.contains("no request was answered for 1.0 s"), "{}", finding.says);
-        // No request waited.
+        // If no request waited during the whole silence, it is not an outage.
         bundle.run.classes[0].service_ns_max -= 1;
         assert_eq!(outcome(&bundle), Some(Outcome::Pass));
-        // The service times of a slow server are as long.
+        // The server is so slow that ten mean service times are longer than the silence.
         let mut bundle = silent_for(10);
         bundle.run.classes[0].service_ns_sum = bundle.run.classes[0].count * 101_000_000;
         assert_eq!(outcome(&bundle), Some(Outcome::Pass));
-        // The load generator was paused.
+        // If the load generator was paused, the silence is not an outage.
         let mut bundle = silent_for(20);
         let kind = PauseKind::Signalled;
         let pause = Pause { at_ns: 0, duration_ns: 2_000_000_000, kind, withheld_ns: None };

@@ -12,15 +12,15 @@ pub const RULE: Rule = Rule {
     id: "stands-between",
     asks: "could a layer between the load and the kernel have faked the kernel's answers?",
     explains: "Plimsoll observes only the kernel's counters in /proc and /sys, and the results of \
-        system calls. A library that is loaded before all others (LD_PRELOAD, LD_AUDIT, \
-        /etc/ld.so.preload) can fake both: flushes that do nothing, clocks that are slow, reads \
-        that never happen. A library that replaces a library of the system (LD_LIBRARY_PATH, an \
-        RPATH, a replaced file) can do the same, and so can a tracer (strace, a debugger). \
-        Therefore every executable file that the process has mapped must be its program, or a \
-        library that the distribution installed and only root can change. A mount over one of the \
-        kernel's files can present another device's counters. None of these proves a forgery, but \
-        each of them makes the outcome unknown. Run without them, and with the kernel's own /proc \
-        and /sys.",
+               system calls. A library that is loaded before all others (LD_PRELOAD, LD_AUDIT, \
+               /etc/ld.so.preload) can fake both: flushes that do nothing, clocks that are slow, \
+               reads that never happen. A library that replaces a library of the system \
+               (LD_LIBRARY_PATH, an RPATH, a replaced file) can do the same, and so can a tracer \
+               (strace, a debugger). Therefore every executable file that the process has mapped \
+               must be its own program, or a library that the distribution installed and that only \
+               root can change. A mount over one of the kernel's files can present another device's \
+               counters. None of these observations proves a forgery, but each of them makes the \
+               outcome unknown. Run without such libraries, tracers and mounts.",
     bears_on: ALL_OF_STORAGE,
     check,
 };
@@ -32,8 +32,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let Some(between) = &bundle.observed.interposition else {
         let (says, advice) = match measured(bundle) {
             None => (
-                "the run ended before it checked for libraries or tracers between the load and \
-                 the kernel",
+                "the run ended before it checked for libraries or tracers between the load and the \
+                 kernel",
                 "measure again",
             ),
             Some(_) => (

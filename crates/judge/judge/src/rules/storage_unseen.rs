@@ -11,15 +11,16 @@ pub const RULE: Rule = Rule {
     id: "storage-unseen",
     asks: "is the storage behind the target visible?",
     explains: "An NFS or S3 client receives answers, but cannot see their source: an array, a \
-        cache, or a process with data in memory. The same is true for LUNs, network block \
-        devices, and devices whose owner is unknown. The requirement can still be met from the \
-        client's point of view, and the verdict states this. However, such a run does not show \
-        that reads came from media, that the write rate can be sustained, or that writes survive \
-        a power failure. The same is true for a virtual disk or a RAID controller: their cache \
-        can store a small working set, however often it is written. If the plan declares the \
-        cache (`observe.array_cache`) and the written working set is larger, the rule passes for \
-        writes, as declared. For a server on this host, `bytes-balance` checks the server's \
-        process.",
+               cache, or a process with data in memory. The same is true for LUNs, network block \
+               devices, and devices whose owner is unknown. The requirement can still be met from \
+               the client's point of view, and the verdict states this. However, such a run does \
+               not show that reads came from media, that the write rate can be sustained, or that \
+               writes survive a power failure. The same is true for a virtual disk or a RAID \
+               controller: their cache can store a small working set, however often it is written. \
+               If the plan declares the cache (`observe.array_cache`) and the written working set \
+               is larger than this cache, the rule passes for writes. The finding then states that \
+               it relies on the declaration. For a server on this host, `bytes-balance` checks the \
+               server's process.",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::Requirement, Weight::Advisory),
@@ -73,8 +74,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let says = format!("Plimsoll cannot see what stores the data: {why}");
     Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(
-        "declare `observe.array_cache` and write a larger working set, or measure on the host \
-         that has the disks",
+        "declare `observe.array_cache` and write a larger working set, or measure on the host that \
+         has the disks",
     ))
 }
 

@@ -18,9 +18,10 @@ pub const RULE: Rule = Rule {
     id: "transfer-size",
     asks: "is the bandwidth equal to the rate times the transfer size?",
     explains: "Bytes divided by operations give the mean transfer size. The rule compares it with \
-        the size in the plan, job or table. A difference above 5 % (12 % in results of other \
-        tools) means that the rate, the bandwidth or the size belongs to a different load. For a \
-        table, it may also mean that some of the operations access only names and attributes.",
+               the size in the plan, job or table. If the two sizes differ by more than 5 % (12 % \
+               in results of other tools), the rate, the bandwidth and the size do not belong to \
+               the same load. In a table, the difference may also mean that some of the operations \
+               access only names and attributes.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -48,7 +49,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let slack = if foreign { SLACK_FOREIGN } else { SLACK };
     let finding = if (mean / stated - 1.0).abs() > slack {
         let says = format!(
-            "the mean transfer size was {}, but {} is stated: the bandwidth is not rate × size",
+            "the mean transfer size was {}, but the stated size is {}: the bandwidth is not rate × \
+             size",
             evidence::size(mean as u64),
             evidence::size(stated as u64)
         );
@@ -60,7 +62,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("mean_bytes", mean).with("stated_bytes", stated))
 }
 
-/// Returns the common size of all transfers; `None` if sizes differ.
+/// Returns the transfer size if all transfers have the same size, otherwise `None`.
 fn uniform_size(stream: &Stream) -> Option<f64> {
     match (&stream.sizes[..], &stream.write_sizes[..]) {
         ([only], []) => Some(only.size_bytes as f64),
@@ -84,7 +86,8 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
-    /// An open loop whose rate exceeds the capacity of the storage.
+    /// Operations that never started transferred no bytes. Here the rate of an open loop exceeds
+    /// the capacity of the storage.
     #[test]
     fn what_was_never_started_moved_nothing() {
         let mut bundle = fixtures::reads();

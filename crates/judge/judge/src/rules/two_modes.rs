@@ -7,11 +7,11 @@ use hdrhistogram::Histogram;
 const BINS_PER_OCTAVE: f64 = 4.0;
 /// Minimum share of the samples on each side of the valley.
 const SHARE_MIN: f64 = 0.05;
-/// Minimum ratio of the slow mode's latency to the fast mode's.
+/// Minimum ratio of the latency of the slow mode to the latency of the fast mode.
 const APART_MIN: f64 = 4.0;
-/// Maximum height of the valley, as a fraction of the lower peak.
+/// Maximum height of the valley between the modes, as a fraction of the height of the lower peak.
 const VALLEY_MAX: f64 = 0.2;
-/// Minimum number of samples.
+/// Minimum number of samples for the detection of two modes.
 const SAMPLES_MIN: u64 = 1000;
 
 /// Two modes of a distribution.
@@ -19,13 +19,13 @@ const SAMPLES_MIN: u64 = 1000;
 pub(super) struct Modes {
     /// Share of the samples on the fast side of the valley.
     pub fast_share: f64,
-    /// The fast peak.
+    /// Latency of the fast mode's peak.
     pub fast_ns: u64,
-    /// The slow peak.
+    /// Latency of the slow mode's peak.
     pub slow_ns: u64,
 }
 
-/// Returns the two modes of a distribution, if it has two.
+/// Returns the two modes of a distribution; `None` if it does not have two modes.
 pub(super) fn two_modes(histogram: &Histogram<u64>) -> Option<Modes> {
     let total = histogram.len();
     if total < SAMPLES_MIN {
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(two_modes(&distribution(&[(100_000, 100_000)])), None);
         // Two per cent of slow operations are a tail, not a mode.
         assert_eq!(two_modes(&distribution(&[(100_000, 98_000), (5_000_000, 2_000)])), None);
-        // A queue can cause a ratio of two.
+        // Waiting in a queue can double the latency, so a ratio of two does not prove two modes.
         assert_eq!(two_modes(&distribution(&[(100_000, 50_000), (200_000, 50_000)])), None);
     }
 }

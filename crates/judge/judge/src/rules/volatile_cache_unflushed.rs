@@ -10,11 +10,12 @@ use crate::figures;
 use crate::finding::{Finding, Outcome};
 use crate::location::{self, Location};
 
-/// Maximum number of durable writes per flush that reaches the device. (Measured: 800 flushes for
-/// 800 writes that were each flushed; 0 flushes without durability.) Writes of a group commit share
-/// a flush.
+/// Maximum number of durable writes that may share a flush of the device, as in a group commit. In
+/// a measurement, 800 writes that each requested a flush caused 800 flushes; without durable
+/// writes, there were none.
 const WRITES_PER_FLUSH_MAX: u64 = 100;
-/// The kernel merges waiting flushes: half of the operations in flight may share one flush.
+/// Maximum number of durable writes per flush, as a multiple of the operations in flight. The
+/// kernel merges flushes that wait at the same time.
 const SHARED_TIMES: u64 = 2;
 
 /// Minimum number of bytes that another process is assumed to write per flush.
@@ -24,15 +25,16 @@ pub const RULE: Rule = Rule {
     id: "volatile-cache-unflushed",
     asks: "were writes flushed from volatile caches before they were acknowledged?",
     explains: "A device with a write-back cache loses unflushed data in a power failure. Plimsoll \
-        checks whether the workload requests durability (`sync`, a mail store's log), whether the \
-        devices have such a cache (queue/write_cache), and whether flushes reached them (the \
-        kernel's flush counter, since 5.5). Single writes with `dsync` may bypass the cache \
-        (queue/fua); the kernel does not count these. The flush counter includes all flushes of \
-        the disk. The rule therefore subtracts the flushes that other processes may have \
-        requested, at most one per block that they wrote. If some processes are not visible, the \
-        outcome is unknown. Virtual disks, LUNs and network block devices forward a flush, but it \
-        is unknown whether the storage behind them honours it. A target in memory loses all its \
-        data. A run cannot prove that data survives: only a power-cut test shows this.",
+               checks whether the workload requests durability (`sync`, a mail store's log), \
+               whether the devices have such a cache (queue/write_cache), and whether flushes \
+               reached them (the kernel's flush counter, since 5.5). Single writes with `dsync` may \
+               bypass the cache (queue/fua); the kernel does not count these. The flush counter \
+               includes all flushes of the disk. The rule therefore subtracts the flushes that \
+               other processes may have requested, at most one per block that they wrote. If some \
+               processes are not visible, the outcome is unknown. Virtual disks, LUNs and network \
+               block devices forward a flush, but it is unknown whether the storage behind them \
+               honours it. A target in memory loses all its data. A run cannot prove that data \
+               survives: only a power-cut test shows this.",
     bears_on: &[(Claim::DurableWrite, Weight::Mandatory), (Claim::BurstWrite, Weight::Advisory)],
     check,
 };
@@ -42,7 +44,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if writes == 0 || !evidence::is_real(bundle) {
         return None;
     }
-    // A single stream without durable writes is enough: some writes are then not durable.
+    // If a single stream does not request durability, some of the writes are not durable.
     let unflushed: Vec<&Stream> = evidence::streams(bundle)
         .iter()
         .filter(|stream| stream.read_percent < 100.0 && stream.sync.kind == SyncKind::None)
@@ -64,32 +66,28 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let hidden = location::farthest(bundle)
         .filter(|(_, place)| !matches!(place, Location::Own | Location::Controller));
     let finding = if let Some(what) = location::memory(bundle) {
-        let says = format!(
-            "the target is in memory ({what}), which loses all data in a power \
-            failure"
-        );
+        let says =
+            format!("the target is in memory ({what}), which loses all data in a power failure");
         Finding::new(RULE.id, Outcome::Fail, says).advise("write to storage")
     } else if !known {
         Finding::new(RULE.id, Outcome::Unknown, "it is unknown whether the devices cache writes")
             .advise(
-                "check the write cache on the storage system itself: a result file or a \
-                network mount does not show its state",
+                "check the write cache on the storage system itself: a result file or a network \
+                 mount does not show its state",
             )
     } else if let Some((disk, _)) = unseen.filter(|_| volatile.is_empty()) {
         let says = format!("it is unknown whether {} caches writes", disk.name);
-        Finding::new(RULE.id, Outcome::Unknown, says).advise(
-            "check the write cache on the \
-            storage system itself",
-        )
+        Finding::new(RULE.id, Outcome::Unknown, says)
+            .advise("check the write cache on the storage system itself")
     } else if is_buffered(Some(true)) {
         let says = format!(
-            "writes to {} went into this host's page cache, and some were never flushed",
+            "writes to {} went into this host's page cache, and some of them were never flushed",
             buffered.join(", ")
         );
         Finding::new(RULE.id, unflushed_outcome(bundle), says).advise(DURABLE)
     } else if is_buffered(None) && volatile.is_empty() {
-        let says = "it is unknown whether unflushed writes used direct I/O, because another \
-            stream uses the page cache";
+        let says = "it is unknown whether unflushed writes used direct I/O, because another stream \
+                    uses the page cache";
         Finding::new(RULE.id, Outcome::Unknown, says).advise(DURABLE)
     } else if volatile.is_empty() && hidden.is_none() {
         Finding::new(RULE.id, Outcome::Pass, "no underlying device has a volatile write cache")
@@ -125,8 +123,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 const DURABLE: &str = "request durable writes: `sync = \"dsync\"` or `\"fsync\"`";
 
-/// Returns the outcome if some writes were never flushed. It is a failure only if durability is
-/// claimed.
+/// Returns the outcome for a run in which some writes were never flushed: a failure if the plan
+/// claims durability, otherwise unknown.
 fn unflushed_outcome(bundle: &Bundle) -> Outcome {
     if bundle.plan.claims.contains(&Claim::DurableWrite) { Outcome::Fail } else { Outcome::Unknown }
 }
@@ -136,8 +134,7 @@ fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding 
         return Finding::new(
             RULE.id,
             Outcome::Pass,
-            "no underlying device has a volatile write \
-            cache",
+            "no underlying device has a volatile write cache",
         );
     }
     let names = volatile.join(", ");
@@ -148,20 +145,19 @@ fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding 
     if flushes < flushes_expected(bundle) {
         if may_bypass_cache(bundle) {
             let says = format!(
-                "only {flushes} flushes reached {names}, which caches writes; the kernel does \
-                 not count writes that bypass the cache"
+                "only {flushes} flushes reached {names}, which caches writes; the kernel does not \
+                 count writes that bypass the cache"
             );
             return Finding::new(RULE.id, Outcome::Unknown, says)
                 .advise("set `sync = \"fdatasync\"`, whose flushes are counted");
         }
         let says = format!("only {flushes} flushes reached {names}, which caches writes");
         return Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("find the mount option or setting that disables flushes (nobarrier)");
+            .advise("find the setting that disables flushes (such as the mount option nobarrier)");
     }
     if flushes == 0 {
         let says = format!(
-            "no flush reached {names}, but too few durable writes completed to require a \
-                flush"
+            "no flush reached {names}, but too few durable writes completed to require a flush"
         );
         return Finding::new(RULE.id, Outcome::Unknown, says).advise("measure longer");
     }
@@ -189,15 +185,15 @@ pub(super) fn has_own_flushes(bundle: &Bundle, flushes: u64) -> bool {
     }
     let others = &bundle.observed.neighbours;
     let written = others.storage_written_bytes.filter(|_| others.is_whole());
-    // A flush of another disk does not flush this disk.
+    // Bytes that were written to other disks caused no flushes of this disk.
     let elsewhere = bundle.observed.other_disks.map_or(0, |moved| moved.disks.written_bytes);
     let of_others = written.map(|bytes| bytes.saturating_sub(elsewhere).div_ceil(BLOCK_BYTES));
     of_others.is_some_and(|others| flushes.saturating_sub(others) >= flushes_expected(bundle))
 }
 
 /// Returns the minimum number of flushes that the requested durable writes require. The result is 0
-/// if at most as many flushes completed as were in flight on average (Little's law): the device may
-/// have counted these before the measurement.
+/// if the number of completed flushes does not exceed the average number in flight (Little's law):
+/// the device may have counted all of them before the measurement.
 pub(super) fn flushes_expected(bundle: &Bundle) -> u64 {
     let outstanding = match &bundle.plan.workload {
         Workload::Mailbox(store) => u64::from(store.databases),
@@ -216,7 +212,7 @@ pub(super) fn may_bypass_cache(bundle: &Bundle) -> bool {
         Workload::Mailbox(_) => true,
         Workload::Matrix(m) => m.streams.iter().any(|stream| stream.sync.kind == SyncKind::Dsync),
     };
-    // Old bundles do not record which devices support this.
+    // Old bundles do not record which devices support writes that bypass the cache.
     let mut devices = bundle.environment.devices.iter();
     by_dsync
         && devices.any(|device| {
@@ -230,7 +226,7 @@ pub(super) fn flushes_writes(stream: &Stream) -> bool {
     stream.sync.kind != SyncKind::None && stream.read_percent < 100.0
 }
 
-/// Number of flushes that completed in the measurement, and the sum of their latencies.
+/// Flush requests that completed during the measurement.
 #[derive(Default)]
 struct FlushRequests {
     count: u64,
@@ -238,8 +234,8 @@ struct FlushRequests {
 }
 
 /// Returns the flushes of streams with durable writes, or a mail store's durable log writes. A
-/// write whose flush has not completed is not included. If the device counters were read late,
-/// flushes before that reading are left out.
+/// write whose flush has not completed is not included. If the device counters were first read
+/// after the start of the measurement, earlier flushes are left out.
 fn flush_requests(bundle: &Bundle) -> FlushRequests {
     let late_from_ns = balance::counted_late_from_ns(bundle, false);
     let counted = |class: &ClassTotals| match late_from_ns {
@@ -281,7 +277,7 @@ mod tests {
     use super::super::fixtures;
     use super::*;
 
-    /// Sets the writes of the host's other processes to zero.
+    /// Sets the bytes that other processes read and wrote to zero.
     fn alone(bundle: &mut Bundle) {
         bundle.observed.neighbours.storage_read_bytes = Some(0);
         bundle.observed.neighbours.storage_written_bytes = Some(0);
@@ -307,7 +303,8 @@ mod tests {
         assert_eq!(outcome(&bundle), Some(Outcome::Unknown), "a container does not show all");
         bundle.observed.neighbours.storage_written_bytes = None;
         assert_eq!(outcome(&bundle), Some(Outcome::Unknown));
-        // A loop device has only one user, so its own counter decides.
+        // Only the file system of the target uses a loop device, so all flushes of this device
+        // belong to the load.
         bundle.environment.devices[0].kind = "loop".into();
         assert!(has_own_flushes(&bundle, 10_000));
     }
@@ -365,7 +362,7 @@ mod tests {
         assert_eq!(with_another(None, off, SyncKind::None), Some(Outcome::Fail));
         // If no stream requests buffered I/O, the file system must have refused direct I/O.
         assert_eq!(with_another(None, auto, SyncKind::Dsync), Some(Outcome::Fail));
-        // The evidence records whether the file system refused.
+        // Newer evidence records whether the file system refused direct I/O.
         let refused = [(false, Outcome::Pass), (true, Outcome::Fail)];
         for (refused, outcome) in refused {
             assert_eq!(with_another(Some(refused), off, SyncKind::Dsync), Some(outcome));
@@ -398,7 +395,7 @@ mod tests {
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Unknown);
         assert!(finding.says.contains("hypervisor"), "{}", finding.says);
-        // A disk whose cache is declared as write-through does not fail either.
+        // In a guest, the outcome is unknown even if the disk reports a write-through cache.
         bundle.environment.devices[0].write_cache = Some("write through".into());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.virtualisation = None;

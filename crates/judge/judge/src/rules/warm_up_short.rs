@@ -9,11 +9,10 @@ use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
     id: "warm-up-short",
-    asks: "when the measurement started, was the store's cache full and one checkpoint depth of \
-        log written?",
+    asks: "did the warm-up fill the store's cache and write one checkpoint depth of log?",
     explains: "Until the store's page cache is full, reads evict no pages. Until one checkpoint \
-        depth has been logged, few dirty pages must be written back. Figures from that time make \
-        the storage look too fast. Set a longer `phases.warm_up`.",
+               depth has been logged, few dirty pages must be written back. Figures from before \
+               that time make the storage look too fast. Set a longer `phases.warm_up`.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -32,8 +31,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             why => format!(": {why}"),
         };
         let says = format!("the warm-up ended before it was complete{why}");
-        // A store that is still warming up does not show a sustained rate. For a requirement, the
-        // finding is only a remark, because this rule does not affect it.
+        // The rate of a store that is still warming up is not a sustained rate. For a requirement,
+        // this rule is only advisory.
         Finding::new(RULE.id, Outcome::Unknown, says).advise("set a longer `phases.warm_up`")
     };
     Some(finding.with("warm_up_ns", phase.duration_ns))

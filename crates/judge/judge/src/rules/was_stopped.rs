@@ -9,24 +9,25 @@ use crate::claim::Claim;
 use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 
-/// Maximum fraction of the measured phase in which the run may be stopped: a 99.9th percentile
-/// ignores this fraction of the operations. The value is a convention of this project.
+/// Maximum fraction of the measured phase during which the run may be stopped. A 99.9th percentile
+/// ignores the same fraction of the operations. The value is a convention of this project.
 const SHARE_FAIL: f64 = 0.001;
 
 pub const RULE: Rule = Rule {
     id: "was-stopped",
     asks: "was the run active during the whole measurement, without a stop?",
     explains: "While a run is stopped (SIGSTOP, Ctrl-Z, a freezer, a debugger) or suspended with \
-        its machine, it issues no operations. Meanwhile the storage empties its caches, and the \
-        latencies of operations in flight include the pause. To detect this, a thread reads the \
-        clocks 20 times a second and sleeps in between. A pause of a second or more counts as a \
-        stop in three cases: SIGCONT ended it; the boot clock advanced without the monotonic \
-        clock; or that thread neither ran nor waited for a CPU (run delay, stolen time, a quota). \
-        If the thread waited for a CPU, the host was busy, and the run was not stopped. Pauses \
-        from a fifth of a second also count if they add up to one second. If the run was stopped \
-        for more than 0.1 % of the measured phase, the rule fails for all figures that depend on \
-        time; otherwise it warns. The outcome is unknown if the kernel or the hypervisor does not \
-        distinguish waiting from being stopped. Run again, and do not stop the run.",
+               its machine, it issues no operations. Meanwhile the storage empties its caches, and \
+               the latencies of operations in flight include the pause. To detect this, a thread \
+               reads the clocks 20 times a second and sleeps in between. A pause of a second or \
+               more counts as a stop in three cases: SIGCONT ended it; the boot clock advanced \
+               without the monotonic clock; or that thread neither ran nor waited for a CPU (run \
+               delay, stolen time, a quota). If the thread waited for a CPU, the host was busy, and \
+               the run was not stopped. Shorter pauses of at least a fifth of a second also count \
+               if they add up to one second. If the run was stopped for more than 0.1 % of the \
+               measured phase, the rule fails for all figures that depend on time; otherwise it \
+               warns. The outcome is unknown if the kernel or the hypervisor does not distinguish \
+               waiting from being stopped. Run again without stopping the process or its machine.",
     bears_on: &[
         (Claim::Requirement, Weight::Refuting),
         (Claim::TailLatency, Weight::Mandatory),
@@ -46,8 +47,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         // Runs of other tools are observed only with `plimsoll observe`.
         let ours = bundle.run.driver == Driver::Real;
         return ours.then(|| {
-            let says = "the Plimsoll version of this run did not record whether the run was \
-                stopped";
+            let says =
+                "the Plimsoll version of this run did not record whether the run was stopped";
             Finding::new(RULE.id, Outcome::Unknown, says).advise("repeat the run with this version")
         });
     };
@@ -70,8 +71,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             times => format!(" in {times} pauses"),
         };
         let says = format!(
-            "the run was stopped for {:.1} s{times} during a measurement of {:.1} s, the first \
-             time after {:.1} s: {}",
+            "the run was stopped for {:.1} s{times} during a measurement of {:.1} s, the first time \
+             after {:.1} s: {}",
             stopped_ns as f64 / NS_PER_S,
             phase.duration_ns as f64 / NS_PER_S,
             since_ns(first) as f64 / NS_PER_S,
@@ -83,8 +84,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             .with("first_after_ns", since_ns(first))
     } else if let Some((pause, _)) = within.iter().find(|(p, _)| p.kind == PauseKind::Unknown) {
         let says = format!(
-            "no thread of the run was active for {:.1} s, beginning {:.1} s after the start; it \
-             is unknown whether the run was stopped or the host was busy",
+            "no thread of the run was active for {:.1} s, beginning {:.1} s after the start of the \
+             measurement; it is unknown whether the run was stopped or the host was busy",
             pause.duration_ns as f64 / NS_PER_S,
             since_ns(pause) as f64 / NS_PER_S,
         );
@@ -106,8 +107,8 @@ fn listed_ns(bundle: &Bundle) -> u64 {
     stops.map(|pause| pause.duration_ns).fold(0, u64::saturating_add)
 }
 
-/// Returns a pause and the time of it that falls into the phase. For another tool, the phase is the
-/// whole run of its command.
+/// Returns the pause, and how much of its duration is inside the phase. Returns `None` if the pause
+/// is outside the phase. For another tool, the phase is the whole run of its command.
 fn part(pause: &Pause, phase: &Phase) -> Option<(Pause, u64)> {
     let end_ns = phase.start_ns.saturating_add(phase.duration_ns);
     if pause.kind == PauseKind::Suspended {

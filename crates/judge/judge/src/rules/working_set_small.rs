@@ -10,35 +10,36 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum size of the working set for buffered I/O, as a multiple of the host's memory. Below it,
-/// the page cache answers a part of the I/O. MLPerf Storage v2.0 requires data of five times the
-/// memory.
+/// Minimum size of the working set for buffered I/O, as a multiple of the host's memory. With a
+/// smaller working set, the page cache answers a part of the I/O. MLPerf Storage v2.0 requires five
+/// times as much data as memory.
 const MEMORY_TIMES: u64 = 5;
 
-/// Minimum share of the requested bytes that the storage must move. It shows that almost no bytes
-/// came from memory.
+/// If the storage moved at least this share of the requested bytes, almost no bytes came from
+/// memory.
 const MOVED_SHARE_MIN: f64 = 0.95;
-/// Minimum share of sequential reads at which a load counts as using the data of read-ahead.
+/// If at least this share of the reads is sequential, the load uses the data that was read ahead.
 const SEQUENTIAL_SHARE: f64 = 0.95;
-/// Maximum ratio of the device's mean read size to the load's mean read size.
+/// Maximum ratio of the device's mean read size to the load's mean read size without read-ahead.
 const READ_SIZE_SLACK: f64 = 1.1;
 
 pub const RULE: Rule = Rule {
     id: "working-set-small",
     asks: "was the working set too small, so that it fitted into memory, a cache or a fast tier?",
-    explains: "The rule counts the distinct bytes that operations touched. If I/O is buffered, it \
-        compares them with the host's memory. It uses the control group's memory limit instead, \
-        if that is smaller and the files never had more cached bytes than this limit. If the plan \
-        declares the storage system's cache (`observe.array_cache`) or fast tier \
-        (`observe.tier`), the rule also compares the working set with these. If the working set \
-        fits into one of them, the rule fails for `media-read`, because the data may have been \
-        there. It warns if the working set is between one and five times the memory (MLPerf \
-        Storage requires five times). The memory is ignored if it answered no reads and absorbed \
-        no writes. This is the case if, according to the process's own counters, the storage \
-        moved 95 % of the bytes read and written. The outcome is unknown if these counters are \
-        too inexact because the process flushed its writes, read the counters late, or may have \
-        used direct I/O. For a watched command, the total size of the files that it used is an \
-        upper bound of the working set.",
+    explains: "The rule counts the distinct bytes that operations touched (the working set). If I/O \
+               is buffered, it compares the working set with the host's memory. It uses the control \
+               group's memory limit instead if this limit is smaller and the cached bytes of the \
+               files never exceeded it. If the plan declares the storage system's cache \
+               (`observe.array_cache`) or fast tier (`observe.tier`), the rule also compares the \
+               working set with their sizes. If the working set fits into the memory, the cache or \
+               the tier, the rule fails for `media-read`, because the reads may have been answered \
+               from there. It warns if the working set is between one and five times the memory \
+               (MLPerf Storage requires five times). The memory is ignored if it answered no reads \
+               and absorbed no writes. The rule assumes this if, according to the process's own \
+               counters, the storage moved 95 % of the bytes read and written. The outcome is \
+               unknown if these counters are too inexact because the process flushed its writes, \
+               read the counters late, or may have used direct I/O. For a watched command, the \
+               total size of the files that it used is an upper bound of the working set.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -55,8 +56,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let profile = &bundle.observed.workload;
     let touched = match (profile.working_set_read_bytes, profile.working_set_written_bytes) {
-        // Reads and writes may use the same blocks: only the larger of the two working sets
-        // certainly consists of distinct bytes.
+        // Reads and writes may use the same blocks: only the bytes of the larger working set are
+        // certainly distinct.
         (Some(read), Some(written)) => Some(read.max(written)),
         (one, other) => one.or(other),
     };
@@ -99,11 +100,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         );
         Finding::new(RULE.id, Outcome::Warn, says).advise("use direct I/O, or a larger working set")
     } else if at_most.is_some() {
-        return unknown("it is unknown which part of its files the load used");
+        return unknown("it is unknown how much of its files the load used");
     } else {
         let says = format!(
-            "the working set of {text} is larger than all known memory and caches between the \
-             load and the media"
+            "the working set of {text} is larger than all known memory and caches between the load \
+             and the media"
         );
         Finding::new(RULE.id, Outcome::Pass, says)
     };
@@ -130,7 +131,7 @@ fn memory_bytes(bundle: &Bundle) -> Option<u64> {
 /// does not name.
 ///
 /// # Errors
-/// The counters are not exact enough; the error contains the reason.
+/// Returns the reason if the counters are not exact enough.
 fn used_memory(bundle: &Bundle) -> Result<bool, String> {
     let counts = bundle.run.driver == Driver::Real
         && !evidence::is_remote(bundle)
@@ -145,7 +146,7 @@ fn used_memory(bundle: &Bundle) -> Result<bool, String> {
     sides.into_iter().find(Result::is_err).unwrap_or(Ok(false))
 }
 
-/// Does the same for only the reads or only the writes.
+/// Returns the same as `used_memory`, but only for the reads or only for the writes.
 fn side_used_memory(bundle: &Bundle, is_read: bool) -> Result<bool, String> {
     // Reads that bypass the page cache do not use that memory. Other rules check whether they
     // bypassed it.
@@ -165,15 +166,16 @@ fn side_used_memory(bundle: &Bundle, is_read: bool) -> Result<bool, String> {
         _ if !may_be_open => Ok(true),
         BalanceResult::Open(why) => Err(why),
         BalanceResult::Moved => Err(format!(
-            "the storage moved less than {:.0} % of the bytes {}: the rest was cached in memory, \
-             or the counters were read too late",
+            "the storage moved less than {:.0} % of the bytes {}: the rest was cached in memory, or \
+             the counters were read too late",
             MOVED_SHARE_MIN * 100.0,
             side.word
         )),
     }
 }
 
-/// Returns true if each stream of this direction may have used direct I/O, or flushed its writes.
+/// Returns true if each stream of this direction either flushed its writes or may have used direct
+/// I/O.
 fn may_be_direct(bundle: &Bundle, is_read: bool) -> bool {
     let streams = evidence::streams(bundle);
     let uses = |stream: &&Stream| match is_read {
@@ -202,7 +204,7 @@ fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
         .storage_written_bytes
         .map(|bytes| bytes.saturating_sub(generator.storage_cancelled_bytes.unwrap_or(u64::MAX)));
     // A load that flushes leaves only few dirty pages, but the balance subtracts the dirty pages of
-    // the whole host.
+    // all processes on the host.
     let unflushed = balance::unflushed_bytes_max(bundle).filter(|_| !is_read);
     let own = match (unflushed, written) {
         (Some(unflushed), Some(written)) => side.own.max(Some(written.saturating_sub(unflushed))),
@@ -218,8 +220,8 @@ fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
 }
 
 /// Returns true if read-ahead may have hidden that memory answered reads. The storage then moves
-/// more bytes per read than the load requested. For a sequential load this is not so, because it
-/// uses the data that was read ahead.
+/// more bytes per read than the load requested. Always false for a sequential load, because such a
+/// load uses the data that was read ahead.
 fn may_read_ahead(bundle: &Bundle) -> bool {
     let sequential = bundle.observed.workload.read_sequential_share;
     if sequential.is_some_and(|share| share >= SEQUENTIAL_SHARE) {
@@ -230,7 +232,8 @@ fn may_read_ahead(bundle: &Bundle) -> bool {
     let mean = |bytes: u64, count: u64| bytes as f64 / count.max(1) as f64;
     let device = mean(sum(|device| device.read_bytes), sum(|device| device.reads));
     let load = mean(evidence::read_bytes(bundle), evidence::operations(bundle, true));
-    // Small reads by other processes would lower the device's mean read size.
+    // Small reads by other processes lower the device's mean read size, which could hide
+    // read-ahead.
     let others = &bundle.observed.neighbours;
     let alone = others.storage_read_bytes.filter(|_| others.is_whole()).is_some_and(|bytes| {
         bytes as f64 <= evidence::read_bytes(bundle) as f64 * (1.0 - MOVED_SHARE_MIN)
@@ -252,7 +255,7 @@ fn files_bytes(bundle: &Bundle) -> Option<u64> {
         false => file.size_bytes,
     };
     let all: Option<u64> = files.map(size).sum();
-    // The list must contain all files that were opened.
+    // If the list does not contain all opened files, the sum is not an upper bound.
     let listed = command.files_seen <= command.files.len() as u64;
     all.filter(|bytes| *bytes > 0 && listed)
 }
@@ -358,7 +361,7 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Fail, "a tenth came from memory");
         bundle.observed.generator.storage_read_bytes = None;
         assert_eq!(outcome(&bundle), Outcome::Fail, "not counted");
-        // The device moved the same number of bytes, but for other processes.
+        // The device moved the same number of bytes as before, but for other processes.
         bundle.observed.generator.storage_read_bytes = Some(0);
         assert_eq!(outcome(&bundle), Outcome::Fail);
         // Read-ahead doubled the bytes per read, and memory answered every other read.
@@ -385,17 +388,16 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Fail, "more is missing than preceded them");
     }
 
-    /// A case of the adversary: reads with automatic direct I/O at the same time as buffered writes
-    /// that are flushed.
+    /// An attack by the adversary: reads with automatic direct I/O run at the same time as buffered
+    /// writes that are flushed.
     #[test]
     fn a_buffered_stream_does_not_make_another_one_buffered() {
         let streams = |reads: &str, writes: &str| {
             let from = "[workload.matrix]\nfile_size = \"1GiB\"\nreads = 100\nqueue_depth = 8";
             let to = format!(
-                "[[workload.matrix]]\nname = \"a\"\nreads = 100\nqueue_depth = 8\n\
-                 file_size = \"1GiB\"\ndirect = \"{reads}\"\n[[workload.matrix]]\nname = \"b\"\n\
-                 reads = 0\nqueue_depth = 8\nfile_size = \"1GiB\"\n\
-                 direct = \"{writes}\"\nsync = \"dsync\""
+                "[[workload.matrix]]\nname = \"a\"\nreads = 100\nqueue_depth = 8\nfile_size = \
+                 \"1GiB\"\ndirect = \"{reads}\"\n[[workload.matrix]]\nname = \"b\"\nreads = \
+                 0\nqueue_depth = 8\nfile_size = \"1GiB\"\ndirect = \"{writes}\"\nsync = \"dsync\""
             );
             let mut bundle = buffered(fixtures::reads_with(from, &to));
             let requested = evidence::read_bytes(&bundle);
@@ -412,7 +414,7 @@ mod tests {
     fn writes_that_were_synced_are_written() {
         let to = "queue_depth = 8\nsync = \"fdatasync\"";
         let mut bundle = buffered(fixtures::writes_with("queue_depth = 8", to));
-        // Dirty pages of other processes, while the files are cached.
+        // Other processes have dirty pages, and the files of the load are cached.
         bundle.observed.memory.dirty_bytes_after = Some(4 << 30);
         bundle.observed.page_cache.resident_bytes_after = Some(1 << 30);
         assert_eq!(outcome(&bundle), Outcome::Pass);
@@ -424,7 +426,8 @@ mod tests {
         let asked = evidence::written_bytes(&bundle);
         bundle.observed.generator.storage_written_bytes = Some(asked / 10 * 9);
         assert_eq!(outcome(&bundle), Outcome::Unknown);
-        // Pages that are overwritten in memory between two flushes are written only once.
+        // A page that is overwritten several times between two flushes reaches the storage only
+        // once.
         bundle.observed.generator.storage_written_bytes = Some(asked / 4);
         assert_eq!(outcome(&bundle), Outcome::Fail);
     }

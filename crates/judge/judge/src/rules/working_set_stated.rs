@@ -8,15 +8,16 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum amount by which the databases may be too small, because they consist of whole pages.
+/// Maximum fraction by which the databases may be too small. They consist of whole pages, so their
+/// size is rounded.
 const ROUNDING: f64 = 0.01;
 
 pub const RULE: Rule = Rule {
     id: "working-set-stated",
-    asks: "was the data in use as large as the requirement states?",
-    explains: "When the measurement starts, the databases contain the number of mailboxes × the \
-        mailbox size, and keys are picked from all of this data. A smaller data set might fit \
-        into caches that are too small for the real data.",
+    asks: "were the databases as large as the requirement states?",
+    explains: "When the measurement starts, the size of the databases must be the number of \
+               mailboxes × the mailbox size, and keys must be picked from all of this data. A \
+               smaller data set might fit into a cache that cannot hold the real data.",
     bears_on: &[(Claim::Requirement, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };
@@ -30,8 +31,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let (held, stated) = (gib(held_bytes), gib(stated_bytes));
     let finding = if (held_bytes as f64) < stated_bytes as f64 * (1.0 - ROUNDING) {
         let says = format!(
-            "the databases contained {held:.2} GiB, but the requirement states \
-            {stated:.2} GiB"
+            "the databases contained {held:.2} GiB, but the requirement states {stated:.2} GiB"
         );
         Finding::new(RULE.id, Outcome::Fail, says).advise("create the databases again")
     } else {

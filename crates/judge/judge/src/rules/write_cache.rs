@@ -11,9 +11,9 @@ pub const RULE: Rule = Rule {
     id: "write-cache",
     asks: "is it known which write caches absorbed the burst?",
     explains: "The first cache with free space absorbs a burst of writes. The claim `burst-write` \
-        requires that this cache is known: the device's own write cache, as reported by the \
-        kernel. Caches behind a network or a hypervisor are unknown. If only a result file \
-        exists, all caches are unknown.",
+               requires that this cache is known. Only the device's own write cache is known, \
+               because the kernel reports it. Caches behind a network or a hypervisor are unknown. \
+               If only a result file exists, all caches are unknown.",
     bears_on: &[(Claim::BurstWrite, Weight::Mandatory), (Claim::SustainedWrite, Weight::Advisory)],
     check,
 };
@@ -39,7 +39,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             place.says()
         );
         Finding::new(RULE.id, Outcome::Unknown, says)
-            .advise("measure a local disk, or claim `sustained-write`")
+            .advise("measure a local disk, or claim `sustained-write` instead of `burst-write`")
     } else if caches.is_empty() {
         Finding::new(RULE.id, Outcome::Unknown, "it is unknown which caches absorbed the writes")
             .advise("measure a device that is visible to the host")

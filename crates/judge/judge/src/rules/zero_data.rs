@@ -7,16 +7,17 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum share of zero blocks. Real data has some zero blocks; generated data has none.
+/// Maximum share of blocks that contain only zeroes. Real data has some such blocks; generated data
+/// has none.
 const ZERO_SHARE_MAX: f64 = 0.01;
 
 pub const RULE: Rule = Rule {
     id: "zero-data",
     asks: "did the data read back consist of zeroes?",
     explains: "A system that compresses, deduplicates or detects zeroes does not store them, and \
-        does not access a device to read them. Plimsoll reads back a sample of the data. The rule \
-        fails if more than 1 % of the blocks (4 KiB) are zero, regardless of what the plan \
-        declares. Write incompressible data, the default.",
+               does not access a device to read them. Plimsoll reads back a sample of the data. The \
+               rule fails if more than 1 % of the blocks (4 KiB) are zero, regardless of what the \
+               plan declares. Write incompressible data, which is the default.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::Requirement, Weight::Mandatory),

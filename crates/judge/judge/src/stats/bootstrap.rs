@@ -5,8 +5,9 @@
 //! is `n^(1/3)` (P. Hall, J. L. Horowitz, B.-Y. Jing, Biometrika 82 (1995)) times the cube root of
 //! the squared ratio of values to independent values.
 //!
-//! Use it only within a run. If it is applied to the means of a few runs, a percentile bootstrap
-//! finds a difference between equal sides in 11 % of cases. Use [`super::welch`] to compare sides.
+//! Use this method only within a run. If a percentile bootstrap is applied to the means of a few
+//! runs, it reports a difference between two equal sides in 11 % of cases. Use [`super::welch`] to
+//! compare two sides.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -24,8 +25,8 @@ const VALUES_MIN: usize = 20;
 /// statistic of the series itself.
 ///
 /// # Errors
-/// [`Refusal::TooFewValues`] below 20 values, [`Refusal::OutOfRange`] for a confidence outside 0..1
-/// or fewer than 100 resamples, [`Refusal::NotFinite`].
+/// [`Refusal::TooFewValues`] for fewer than 20 values, [`Refusal::OutOfRange`] for a confidence
+/// outside 0..1 or fewer than 100 resamples, [`Refusal::NotFinite`].
 pub fn block_bootstrap(
     values: &[f64],
     statistic: impl Fn(&[f64]) -> f64,

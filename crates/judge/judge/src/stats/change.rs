@@ -1,9 +1,10 @@
-//! Changes of level in a series, distinguished from its ordinary variation.
+//! Detects changes of level in a series, and distinguishes them from the ordinary variation of the
+//! series.
 //!
 //! A series is compared with three shapes of a single change: a step, where its level jumps; a
 //! ramp, which rises or falls in a straight line to a constant level; and a decay, which approaches
-//! its level exponentially. Each is fitted by least squares at every position. The position and
-//! shape that reduce the squared error most mark the change (the supremum test of D. W. K. Andrews,
+//! its level exponentially. Each shape is fitted by least squares at every position. The change is
+//! the fit with the largest reduction of the squared error (the supremum test of D. W. K. Andrews,
 //! *Tests for Parameter Instability and Structural Change with Unknown Change Point*, Econometrica
 //! 61 (1993)). Binary segmentation finds several changes (A. J. Scott and M. Knott, *A Cluster
 //! Analysis Method for Grouping Means*, Biometrics 30 (1974)).
@@ -19,31 +20,33 @@ use super::student::t_two_sided;
 /// Minimum number of values in a series for the detection of a change.
 pub const VALUES_MIN: usize = 20;
 
-/// Largest two-sided p-value, at the best position, at which a change is significant. The value is
-/// small because the best of many positions is tested.
+/// A change is significant if its two-sided p-value is at most this limit. The limit is small
+/// because the p-value is that of the best among many positions.
 const P_MAX: f64 = 1e-4;
 
-/// If a change explains at least this share of the variance, it counts without a test.
+/// If a change explains at least this share of the variance, it is significant regardless of its
+/// p-value.
 const SHARE_MIN: f64 = 0.9;
 
-/// Factor between the trial time constants of a decay.
+/// Ratio of two successive time constants in the search for the best decay.
 const TIME_CONSTANT_STEP: f64 = 1.5;
 
-/// Maximum bias of the mean that the rest of a decay may cause, in standard errors.
+/// Maximum bias that the rest of a decay may cause in the mean, in standard errors of the mean.
 const BIAS_MAX: f64 = 0.25;
 
 /// Shape of a change of level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
-    /// The level jumps at this value.
+    /// The level jumps at the value with this index.
     Step(usize),
-    /// A straight line ends at this value; after it, the level is constant.
+    /// The series follows a straight line up to the value with this index; from there, the level is
+    /// constant.
     Ramp(usize),
-    /// The level is approached exponentially with this time constant, in values.
+    /// The series approaches its level exponentially. The time constant is in values.
     Decay(f64),
 }
 
-/// Shapes to detect.
+/// Shapes of changes that a search considers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Shapes {
     /// Only steps: used to divide a series into segments with different levels.
@@ -53,7 +56,8 @@ pub enum Shapes {
 }
 
 impl Shape {
-    /// Returns the shape at `n` positions, up to a factor and an offset.
+    /// Returns the heights of the shape at `n` positions. A fit multiplies them by a factor and
+    /// adds an offset.
     fn heights(self, n: usize) -> Vec<f64> {
         match self {
             Self::Step(at) => (0..n).map(|i| f64::from(u8::from(i < at))).collect(),
@@ -66,10 +70,10 @@ impl Shape {
         }
     }
 
-    /// Returns the start of the values whose variation is the reference for the change. This is the
-    /// position of the change if at least half of all values follow it, and otherwise 0. The values
-    /// before the change are left out because the warm-up may have a different shape than the
-    /// fitted one, so that large residuals remain there.
+    /// Returns the index from which the variation of the values is used as the reference for the
+    /// change. If at least half of all values follow the change, this is the position of the
+    /// change, otherwise 0. The values before the change are left out: if the warm-up does not have
+    /// the fitted shape, large residuals remain there.
     fn tail(self, n: usize) -> usize {
         let at = match self {
             Self::Step(at) | Self::Ramp(at) => at,
@@ -108,8 +112,8 @@ impl Change {
 /// Returns the most likely change; `None` if there are fewer than 20 values, or if all values are
 /// equal.
 ///
-/// Positions closer than `n / 20` or three values to an end are skipped, because such a change
-/// depends on one or two values.
+/// Positions within `n / 20` values (at least three) of an end are skipped, because a change there
+/// would depend on one or two values.
 #[must_use]
 pub fn strongest_change(values: &[f64], shapes: Shapes) -> Option<Change> {
     strongest_change_within(values, shapes, 0.0)
@@ -145,8 +149,8 @@ pub fn strongest_change_within(values: &[f64], shapes: Shapes, tolerance: f64) -
     let persistence = Persistence::of(tail);
     let n_effective = persistence.n_effective;
     let tail_length = tail.len() as f64;
-    // If the end of a series by chance has none of its rare high values, this must not count as a
-    // change.
+    // A series may have rare high values that are by chance missing at its end. This must not count
+    // as a change.
     let long_run =
         (tail_error / (tail_length - 2.0) * tail_length / n_effective).max(error / (n - 2) as f64);
     // If the fit is exact, only rounding errors remain, so the change is certain.
@@ -199,8 +203,8 @@ fn best_place(centred: &[f64], ramps: bool) -> (Shape, f64) {
 
 /// Returns the decay that reduces the squared error most, and the reduction.
 fn best_decay(centred: &[f64]) -> (Shape, f64) {
-    /// Number of times that the step between time constants is halved, until it is 1 % of the
-    /// constant.
+    /// Number of times that the distance between time constants is halved. The last distance is
+    /// about 1 % of the constant.
     const REFINEMENTS: u32 = 5;
     let mut best = (1.0, f64::NEG_INFINITY);
     let mut constant = 2.0;
@@ -227,7 +231,7 @@ fn best_decay(centred: &[f64]) -> (Shape, f64) {
 
 /// Returns by how much a decay with this time constant reduces the squared error.
 fn decay_fall(centred: &[f64], constant: f64) -> f64 {
-    /// Height below which a decay is negligible.
+    /// Height below which the rest of a decay is negligible.
     const NEGLIGIBLE: f64 = 1e-7;
     let n = centred.len() as f64;
     let ratio = libm::exp(-1.0 / constant);
@@ -261,8 +265,9 @@ fn subtract(centred: &mut [f64], shape: Shape) -> f64 {
     factor
 }
 
-/// Returns the first index from which the decay biases the mean by at most the tolerance or a
-/// quarter of its standard error, whichever is larger. Returns `n` if there is no such index.
+/// Returns the first index from which the mean is biased only slightly by the rest of the decay.
+/// The limit for this bias is the tolerance or a quarter of the standard error, whichever is
+/// larger. Returns `n` if there is no such index.
 fn decay_end(n: usize, constant: f64, size: f64, deviation: f64, tolerance: f64) -> usize {
     (0..n)
         .find(|&i| {
@@ -276,7 +281,7 @@ fn decay_end(n: usize, constant: f64, size: f64, deviation: f64, tolerance: f64)
 /// Segment of a series with a constant level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
-    /// First value, from 0.
+    /// Index of the first value, from 0.
     pub start: usize,
     /// Index after the last value.
     pub end: usize,
@@ -286,21 +291,22 @@ pub struct Segment {
 /// Shortest window in which [`segments`] tests for a step.
 const WINDOW_MIN: usize = 40;
 
-/// Largest p-value of a step between segments. It is smaller than for a single change, because the
-/// number of windows grows with the length of the series.
+/// Largest p-value of a step between segments. It is smaller than the limit for a single change,
+/// because the number of windows grows with the length of the series.
 const P_SEGMENT_MAX: f64 = 1e-8;
 
-/// Minimum effective sample size of a window after the step is removed.
+/// Minimum effective sample size of a window. It is computed from the values after the step between
+/// them was subtracted.
 const WINDOW_EFFECTIVE_MIN: f64 = 10.0;
 
 /// Returns the segments into which steps divide a series. If there are no steps, a single segment
 /// contains the whole series.
 ///
-/// Returns no segments for an empty series. A dip in the middle of a segment is not a single step.
+/// Returns no segments for an empty series. A dip in the middle of a segment consists of two steps.
 /// The function therefore tests windows of many lengths, and neighbouring windows overlap by half
 /// (S. Kovács, P. Bühlmann, H. Li, A. Munk, *Seeded Binary Segmentation*, Biometrika 110 (2023)).
-/// The clearest step divides the segment. Windows are at least 40 values and an eighth of the
-/// segment long.
+/// The clearest step divides the segment. A window contains at least 40 values, and at least an
+/// eighth of the segment.
 #[must_use]
 pub fn segments(values: &[f64]) -> Vec<Segment> {
     let mut found = Vec::new();

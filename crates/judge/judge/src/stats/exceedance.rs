@@ -4,30 +4,31 @@
 //! writes back is slow for seconds. If the slowest hundred of ten thousand operations belong to one
 //! stall, they contain no more information about the p99 than a single operation.
 //!
-//! A quantile depends on `q`, the share of samples above it. For independent samples the variance
-//! of that share is `q (1 - q) / n`. For dependent samples, the variance is computed from the
-//! numbers of samples above the quantile in consecutive spans of time, like the variance of a mean
-//! from a series ([`super::batch`]). The effective sample size is the `n` whose binomial
-//! distribution has the observed width, `n_effective = q (1 - q) (z / h)²`, where `h` is the half
-//! width of the interval of the share. The order statistics then use the effective sample size
-//! (compare P. Heidelberger and P. A. W. Lewis, *Quantile Estimation in Dependent Sequences*,
-//! Operations Research 32 (1984)).
+//! A quantile depends on `q`, the share of samples above it. For independent samples, the variance
+//! of that share is `q (1 - q) / n`. For dependent samples, the numbers of samples above the
+//! quantile in consecutive spans of time form a series. The variance of the share is computed from
+//! this series in the same way as the variance of a mean ([`super::batch`]). The effective sample
+//! size is the `n` whose binomial distribution has the observed width, `n_effective = q (1 - q) (z
+//! / h)²`, where `h` is the half width of the interval of the share. The order statistics then use
+//! the effective sample size (compare P. Heidelberger and P. A. W. Lewis, *Quantile Estimation in
+//! Dependent Sequences*, Operations Research 32 (1984)).
 
 use super::batch::batch_means;
 use super::interval::Refusal;
 use super::special::normal_quantile;
 
-/// Samples of a span of time.
+/// Samples in one span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// Number of samples.
     pub count: u64,
-    /// Number of samples above the value.
+    /// Number of samples above the quantile.
     pub beyond: u64,
 }
 
-/// Returns the effective sample size for the share of samples above a value, computed from
-/// consecutive spans of time of equal length. It is at most the number of samples.
+/// Returns the effective sample size of an estimate: the share of samples that exceed a value. The
+/// samples are grouped into consecutive spans of time of equal length. It is at most the number of
+/// samples.
 ///
 /// # Errors
 /// The errors of [`batch_means`]: fewer than ten spans, or an effective sample size below ten.

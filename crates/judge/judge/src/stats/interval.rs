@@ -1,4 +1,4 @@
-//! Estimate with its uncertainty, or the reason why there is none.
+//! Estimate with its uncertainty, or the reason why no estimate is possible.
 
 use thiserror::Error;
 
@@ -11,11 +11,11 @@ pub struct Interval {
     pub low: f64,
     /// Upper end of the confidence interval.
     pub high: f64,
-    /// Half the width of the interval: half of `high - low` even if the interval is not symmetric,
-    /// as for a ratio.
+    /// Half of `high - low`, even if the interval is not symmetric around the mean (as for a
+    /// ratio).
     pub half_width: f64,
     pub n: usize,
-    /// Number of independent values to which the values are equivalent.
+    /// Number of independent values that would give an equally precise mean.
     pub n_effective: f64,
 }
 
@@ -33,8 +33,8 @@ impl Interval {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Returns the half width divided by the absolute mean. Infinite if the mean is zero and the
-    /// half width is not.
+    /// Returns the half width divided by the absolute mean. The result is infinite if the mean is
+    /// zero and the half width is above zero.
     #[must_use]
     pub fn relative_half_width(&self) -> f64 {
         if self.half_width == 0.0 { 0.0 } else { self.half_width / self.mean.abs() }
@@ -47,7 +47,7 @@ pub enum Refusal {
     /// The method requires more values.
     #[error("{n} values are too few for this statistic, which requires {needed}: measure longer")]
     TooFewValues {
-        /// Number of values given.
+        /// Number of values in the series.
         n: usize,
         /// Number of values required.
         needed: usize,
@@ -58,10 +58,10 @@ pub enum Refusal {
          needed: the values change too slowly for this short measurement; measure longer"
     )]
     EffectiveSampleTooSmall {
-        /// Number of values given.
+        /// Number of values in the series.
         n: usize,
-        /// Number of independent values to which the values are equivalent, at the lower end of its
-        /// range.
+        /// Number of independent values that would give an equally precise mean, at the lower end
+        /// of its range.
         n_effective: f64,
         /// Number of independent values required.
         needed: usize,
@@ -78,7 +78,6 @@ pub enum Refusal {
         /// Position of the first value that is not above zero, from 0.
         index: usize,
     },
-    /// The warm-up takes at least half of the series.
     #[error(
         "the warm-up ends at value {cut} of {n}, so it takes at least half of the series: the \
          system had not settled; measure longer"
@@ -86,11 +85,11 @@ pub enum Refusal {
     WarmUpTooLong {
         /// Position of the first value after the warm-up, from 0.
         cut: usize,
-        /// Number of values given.
+        /// Number of values in the series.
         n: usize,
     },
     /// A parameter of the method is outside its range.
-    #[error("{name} is {value}, outside the range of the method")]
+    #[error("{name} is {value}, which is outside the allowed range")]
     OutOfRange {
         /// Name of the parameter.
         name: &'static str,

@@ -2,11 +2,11 @@
 //! Kleinrock, *Power and Deterministic Rules of Thumb*, 1979). Below the knee, throughput grows
 //! faster than latency; above it, latency grows faster.
 
-/// Minimum power (throughput divided by latency) of a load, as a fraction of the largest power, at
-/// which the two are considered equal. A smaller difference is noise of a few per cent in rate and
-/// latency.
+/// The power of a load is its throughput divided by its latency. If the power is at least this
+/// fraction of the largest power, the two are considered equal: noise of a few per cent in rate and
+/// latency can explain the difference.
 const EQUAL: f64 = 0.93;
-/// Minimum number of loads that can show a bend.
+/// Minimum number of measured loads for the detection of a bend.
 const LOADS_MIN: usize = 3;
 
 /// Measurement at one load of the curve.
@@ -21,7 +21,7 @@ pub struct LoadPoint {
 }
 
 impl LoadPoint {
-    /// Throughput over latency.
+    /// Returns the throughput divided by the latency.
     fn power(&self) -> f64 {
         self.rate_per_s / self.latency_ns
     }
@@ -34,7 +34,7 @@ pub enum Bend {
     Between {
         /// Load with the largest power.
         load: u64,
-        /// Rate there.
+        /// Rate at this load, in operations per second.
         rate_per_s: f64,
         /// Largest load below the knee that has clearly less power.
         low: u64,
@@ -50,7 +50,7 @@ pub enum Bend {
     Below {
         /// Smallest load measured.
         load: u64,
-        /// Rate there.
+        /// Rate at this load, in operations per second.
         rate_per_s: f64,
     },
 }
@@ -91,9 +91,8 @@ impl Bend {
     pub fn sentence(&self, name: &str) -> String {
         match self {
             Self::Between { load, rate_per_s, low, high } => format!(
-                "The curve bends at {name} {load} (between {low} and {high}), with \
-                 {rate_per_s:.0} I/Os per second: above this load, latency grows faster than \
-                 throughput."
+                "The curve bends at {name} {load} (between {low} and {high}), with {rate_per_s:.0} \
+                 I/Os per second: above this load, latency grows faster than throughput."
             ),
             Self::Beyond { load } => format!(
                 "The curve has no knee up to {name} {load}, the largest load that was measured: \
@@ -113,7 +112,8 @@ impl Bend {
 mod tests {
     use super::*;
 
-    /// A system that serves up to `most` operations at the same time, each in 1 ms.
+    /// Returns the measurements of a system that serves up to `most` operations at the same time,
+    /// each in 1 ms.
     fn curve(loads: &[u64], most: u64) -> Vec<LoadPoint> {
         let point = |&load: &u64| {
             let rate_per_s = load.min(most) as f64 * 1_000.0;

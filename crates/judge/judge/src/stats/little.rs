@@ -2,23 +2,23 @@
 //!
 //! J. D. C. Little, *A Proof for the Queuing Formula L = lambda W*, Operations Research 9 (1961):
 //! in the long run, operations in flight = rate x mean time in the system. In a closed loop without
-//! pauses the operations in flight are clients x queue depth. The product of rate and mean latency
-//! must equal that number (measured: 7.99 for 8). In a result that violates the law, the latency,
-//! the rate or the stated load is wrong.
+//! pauses, the number of operations in flight is clients x queue depth. The product of rate and
+//! mean latency must equal that number (in a measurement with 8 operations in flight, it was 7.99).
+//! In a result that violates the law, the latency, the rate or the stated load is wrong.
 
 use super::interval::Refusal;
 
 /// Maximum relative deviation that rounding and the ends of a phase can explain. The value is a
-/// convention of this project. It is far above the 0.1 % of the example, and far below the
-/// deviation caused by a wrong queue depth.
+/// convention of this project. It is far above the 0.1 % deviation of the measurement above, and
+/// far below the deviation caused by a wrong queue depth.
 pub const TOLERANCE: f64 = 0.05;
 
 /// Result of applying Little's law to a closed loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Little {
-    /// Operations in flight according to rate and latency.
+    /// Number of operations in flight, computed from rate and latency.
     pub in_flight: f64,
-    /// Relative deviation of the computed number of operations in flight from that of the load.
+    /// Relative deviation of `in_flight` from the number of operations that the load has in flight.
     pub deviation: f64,
     /// True if the deviation is within 5 %.
     pub holds: bool,

@@ -1,17 +1,17 @@
 //! Mean and variance in one pass.
 //!
 //! B. P. Welford, *Note on a Method for Calculating Corrected Sums of Squares and Products*,
-//! Technometrics 4 (1962). With sums of squares, latencies of a billion nanoseconds that differ by
-//! only a few nanoseconds would lose all digits of the variance. For the same reason, values are
+//! Technometrics 4 (1962). A variance from sums of squares would lose all its digits for latencies
+//! of a billion nanoseconds that differ by only a few nanoseconds. For the same reason, values are
 //! stored relative to the first value.
 
-/// Running mean and variance of a sample. The order matters only for rounding.
+/// Running mean and variance of a sample. The order of the values affects only the rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
     count: u64,
     /// First value; the other values are stored relative to it.
     origin: f64,
-    /// Mean minus origin.
+    /// Mean minus `origin`.
     mean: f64,
     m2: f64,
 }

@@ -1,11 +1,11 @@
 //! Correction of a latency histogram for coordinated omission.
 //!
 //! A client that waits for a stalled operation skips the operations that are due during the wait,
-//! so their waiting times are not recorded. Example: a run of 20 s at 1,000 operations per second
-//! stalled for 2 s. It reported a p99 of 0.28 ms, but the true value was 1,800 ms. Gil Tene's
-//! correction, known from HdrHistogram, restores the skipped operations. If an operation is due
-//! every `d`, an operation with latency `L` adds operations with latencies `L - d`, `L - 2d`, and
-//! so on down to `d`.
+//! so their waiting times are not recorded. For example, a run of 20 s at 1,000 operations per
+//! second stalled for 2 s. The run reported a p99 of 0.28 ms, but the true p99 was 1,800 ms. Gil
+//! Tene's correction, known from HdrHistogram, restores the skipped operations. If an operation is
+//! due every `d`, an operation with latency `L` adds operations with latencies `L - d`, `L - 2d`,
+//! and so on down to `d`.
 //!
 //! The result is an estimate from the whole histogram. The method assumes one client that should
 //! have issued operations at equal intervals. If there are several clients, `d` is the interval of
@@ -25,8 +25,9 @@ pub struct Bin {
 /// Returns the histogram with the operations that were due but never issued.
 ///
 /// The order and the latencies of the bins do not change. A restored operation is added to the
-/// first bin whose latency is not below its own. For `n` bins the function takes `n log n` steps,
-/// regardless of the number of operations. The latencies of the bins must ascend.
+/// first bin whose latency is at least the latency of the operation. For `n` bins the function
+/// takes `n log n` steps, regardless of the number of operations. The bins must be in ascending
+/// order of their latencies.
 ///
 /// # Errors
 /// [`Refusal::OutOfRange`] for an expected interval of 0, or bins that are not in ascending order.
@@ -53,12 +54,12 @@ pub fn corrected(bins: &[Bin], expected_interval_ns: u64) -> Result<Vec<Bin>, Re
 /// Returns, for each bin, the number of restored operations whose latency is at most that of the
 /// bin.
 ///
-/// A bin of latency `L = q d + r` represents `r + m d` with `m` from 1 to `q - 1`. The bin at `x =
-/// Q d + R` counts the added operations with a latency of at most `x`. If `L <= x + d`, which is
-/// true up to a certain bin, all `q - 1` operations count. Each operation of a later bin
-/// contributes `Q`, or `Q - 1` if `r > R`. The count for `x` therefore requires two sums, one over
-/// the bins up to that certain bin and one over the later bins. It also requires the number of
-/// operations in the later bins whose `r` is above `R`.
+/// An operation of latency `L = q d + r` adds `q - 1` operations. Their latencies are `r + m d`,
+/// for `m` from 1 to `q - 1`. For the bin at `x = Q d + R`, the function counts the added
+/// operations with a latency of at most `x`. If `L <= x + d`, all `q - 1` added operations count.
+/// Otherwise, `Q` of them count, or `Q - 1` if `r > R`. The count for `x` therefore requires two
+/// sums: one over the bins up to latency `x + d`, and one over the later bins. It also requires the
+/// number of operations in the later bins whose `r` is above `R`.
 fn put_back_up_to(bins: &[Bin], interval_ns: u64) -> Vec<u128> {
     let parts = |bin: &Bin| (bin.latency_ns / interval_ns, bin.latency_ns % interval_ns);
     let mut rests: Vec<u64> = bins.iter().map(|bin| parts(bin).1).collect();
@@ -142,8 +143,9 @@ mod tests {
 
     #[test]
     fn a_stall_is_filled_in_down_to_the_interval() {
-        // An operation of 100 with another due every 30: operations of 70 and 40 were skipped; 10
-        // is below the interval.
+        // One operation has a latency of 100, and an operation was due every 30. Operations with
+        // latencies of 70 and 40 were skipped. A latency of 10 is below the interval and is not
+        // restored.
         let raw = bins(&[(10, 50), (20, 0), (40, 0), (70, 0), (100, 1)]);
         let result = corrected(&raw, 30).unwrap();
         assert_eq!(result, bins(&[(10, 50), (20, 0), (40, 1), (70, 1), (100, 1)]));
@@ -174,7 +176,8 @@ mod tests {
         }
     }
 
-    /// Random bins: some with equal remainders, some empty, some on a multiple of the interval.
+    /// The result is also correct for random bins. Some of these have equal remainders, some are
+    /// empty, and some are at a multiple of the interval.
     #[test]
     fn it_equals_putting_back_one_by_one_whatever_the_bins() {
         let mut seed = 7_u64;
@@ -215,7 +218,8 @@ mod tests {
         raw.last_mut().unwrap().count = 1;
         assert_eq!(quantile(&raw, 0.99), Some(200_000));
         let result = corrected(&raw, 1_000_000).unwrap();
-        // 2,000 of 20,000 operations wait, evenly up to 2 s: the slowest percent starts at 1.8 s.
+        // 2,000 of 20,000 operations wait, and their latencies are evenly distributed up to 2 s.
+        // The slowest percent of all operations therefore starts at 1.8 s.
         assert_eq!(quantile(&result, 0.99), Some(1_800_000_000));
     }
 

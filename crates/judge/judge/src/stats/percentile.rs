@@ -6,8 +6,8 @@
 //! Nagaraja, *Order Statistics*, 3rd ed. 2003, section 7.1). If samples are not independent, the
 //! binomial distribution uses the effective sample size.
 //!
-//! A percentile is shown only if at least ten effective samples are above it: `n_effective (1 - p)
-//! >= 10`. A p99.9 of 2,000 samples would depend on the two slowest samples.
+//! A percentile is shown only if `n_effective (1 - p)` is at least 10: at least ten effective
+//! samples are above it. A p99.9 of 2,000 samples would depend on the two slowest samples.
 
 use super::interval::Refusal;
 use super::special::{binomial_cdf, normal_quantile};
@@ -34,18 +34,19 @@ pub fn percentile_gate(n: usize, n_effective: f64, p: f64) -> Result<(), Refusal
     Err(Refusal::EffectiveSampleTooSmall { n, n_effective, needed })
 }
 
-/// Ranks among `n` sorted samples, counted from 1, of a quantile and of the ends of its interval.
+/// Ranks of a quantile and of the ends of its interval among `n` sorted samples, counted from 1.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Ranks {
-    /// Rank of the lower end.
+    /// Rank of the lower end of the interval.
     pub low: u64,
     /// Rank of the quantile itself, `ceil(p n)`.
     pub at: u64,
-    /// Rank of the upper end.
+    /// Rank of the upper end of the interval.
     pub high: u64,
 }
 
-/// Returns the ranks of two samples that enclose the `p`-quantile with at least `confidence`.
+/// Returns the ranks of two samples that enclose the `p`-quantile with a probability of at least
+/// `confidence`.
 ///
 /// If `n_effective` is below `n`, the interval becomes wider: the binomial distribution uses the
 /// effective sample size, and its ranks are scaled to `n`. The error probability at each end is at
@@ -53,7 +54,8 @@ pub struct Ranks {
 /// looked up in the cumulative counts of a histogram, without the samples themselves.
 ///
 /// # Errors
-/// The errors of [`percentile_gate`], and [`Refusal::OutOfRange`] for `confidence`.
+/// The errors of [`percentile_gate`], and [`Refusal::OutOfRange`] if `confidence` is not within
+/// 0..1.
 pub fn quantile_ranks(n: u64, n_effective: f64, p: f64, confidence: f64) -> Result<Ranks, Refusal> {
     if !(confidence > 0.0 && confidence < 1.0) {
         return Err(Refusal::OutOfRange { name: "confidence", value: confidence });
@@ -80,7 +82,8 @@ fn binomial_rank(trials: u64, p: f64, probability: f64) -> u64 {
     let n = trials as f64;
     let guess = n * p + normal_quantile(probability) * libm::sqrt(n * p * (1.0 - p));
     let mut k = (guess.max(0.0) as u64).min(trials);
-    // The normal approximation is off by a rank or two. The loop searches for the exact rank.
+    // The normal approximation may be wrong by one or two ranks. The loop searches for the exact
+    // rank.
     while k > 0 && binomial_cdf(k - 1, trials, p) >= probability {
         k -= 1;
     }
@@ -101,14 +104,15 @@ mod tests {
         let refused = percentile_gate(999, 999.0, 0.99).unwrap_err();
         assert!(matches!(refused, Refusal::EffectiveSampleTooSmall { needed: 1000, .. }));
         // A hundred thousand samples with an effective sample size of five hundred are not enough
-        // for a p99 either.
+        // for a p99.
         assert!(percentile_gate(100_000, 500.0, 0.99).is_err());
         assert!(matches!(percentile_gate(10, 10.0, 1.0), Err(Refusal::OutOfRange { .. })));
     }
 
     #[test]
     fn the_median_of_a_hundred_lies_between_the_tabulated_ranks() {
-        // Tabulated 95 % ranks for the median of n = 100 are 40 and 61.
+        // In published tables, the 95 % interval for the median of 100 samples has the ranks 40 and
+        // 61.
         let ranks = quantile_ranks(100, 100.0, 0.5, 0.95).unwrap();
         assert_eq!((ranks.low, ranks.at, ranks.high), (40, 50, 61));
     }
@@ -125,7 +129,7 @@ mod tests {
     fn a_billion_samples_are_quick_and_tight() {
         let ranks = quantile_ranks(1_000_000_000, 1e9, 0.999, 0.95).unwrap();
         assert_eq!(ranks.at, 999_000_000);
-        // 1.96 sqrt(n p q) = 1959.
+        // In the normal approximation, the half width is 1.96 sqrt(n p q) = 1959 ranks.
         assert!(ranks.at - ranks.low < 1962 && ranks.high - ranks.at < 1962, "{ranks:?}");
     }
 }

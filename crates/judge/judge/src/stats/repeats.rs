@@ -1,8 +1,9 @@
 //! Summary of several runs of one experiment.
 //!
-//! The headline is the mean with its confidence interval. The best run is never a figure (in one
-//! test, the best of seven runs was 40 % above the median). The spread is reported with the mean,
-//! because an interval from three runs is imprecise, whereas a spread of 30 % is a clear warning.
+//! The headline is the mean with its confidence interval. The best run is never used as the result:
+//! in one test, the best of seven runs was 40 % above the median. The spread is reported with the
+//! mean, because an interval from three runs is imprecise, whereas a spread of 30 % is a clear
+//! warning.
 
 use super::interval::{Interval, Refusal, require_finite};
 use super::moments::Moments;
@@ -12,7 +13,7 @@ use super::student::t_factor;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repeats {
     pub runs: usize,
-    /// Mean over runs.
+    /// Mean over the runs.
     pub mean: f64,
     /// 95 % confidence interval of the mean over the runs (Student's t). `None` for a single run,
     /// because its repeatability is unknown.
@@ -24,7 +25,7 @@ pub struct Repeats {
     pub variation: Option<f64>,
 }
 
-/// Summarises a figure over several runs; each run has one value.
+/// Summarises a figure over several runs. `runs` contains one value for each run.
 ///
 /// # Errors
 /// [`Refusal::TooFewValues`] if there are no runs, [`Refusal::NotFinite`].
@@ -53,7 +54,7 @@ mod tests {
     fn three_runs_have_a_wide_interval_and_their_spread() {
         let summary = repeats(&[90.0, 100.0, 110.0]).unwrap();
         assert_eq!((summary.runs, summary.mean, summary.spread), (3, 100.0, Some(0.2)));
-        // t(0.975, 2) = 4.302653, times 10 / sqrt(3).
+        // The half width is t(0.975, 2) = 4.302653, multiplied by 10 / sqrt(3).
         assert!((summary.interval.unwrap().half_width - 24.841_377).abs() < 1e-5);
         assert_eq!(summary.variation, Some(0.1));
     }

@@ -7,14 +7,14 @@
 //! 2. From the first round to the last, the least-squares line through the values rises or falls by
 //!    at most 10 % of their mean.
 //!
-//! The rule alone proves little. With only five rounds of a minute, a device that is still slowing
-//! down passes, and its rate is overstated by 88 %. [`super::steady_state`] adds further
+//! The rule alone proves little: with only five rounds of one minute, it accepts a device that is
+//! still slowing down, and whose rate is overstated by 88 %. [`super::steady_state`] adds further
 //! conditions, because these two are not sufficient.
 
 /// Number of rounds in the measurement window.
 pub const WINDOW_ROUNDS: usize = 5;
 
-/// Figures of the rule over one window of five rounds.
+/// Figures of SNIA's rule for one window of five rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
     /// Mean of the five rounds.
@@ -68,27 +68,28 @@ mod tests {
     #[test]
     fn a_range_of_exactly_a_fifth_passes_and_one_above_does_not() {
         assert_eq!(steady([100.0, 110.0, 100.0, 90.0, 100.0]), (true, true));
-        // Mean 100, range 21.
+        // The mean is 100, and the range is 21.
         assert_eq!(steady([100.0, 111.0, 99.0, 90.0, 100.0]), (false, true));
-        // The same window at a magnitude at which 0.2 * mean is not representable.
+        // In this window, 0.2 * mean is not exactly representable.
         assert_eq!(steady([1000.0, 1100.0, 1000.0, 900.0, 1000.0].map(|v| v * 7.0)), (true, true));
     }
 
     #[test]
     fn a_rise_of_exactly_a_tenth_passes_either_way() {
-        // A line from 95 to 105: mean 100, rise 10.
+        // The line rises from 95 % to 105 % of the mean, by 10 %.
         let line = [950.0, 975.0, 1000.0, 1025.0, 1050.0];
         assert_eq!(steady(line), (true, true));
         let mut falling = line;
         falling.reverse();
         assert_eq!(steady(falling), (true, true));
-        // From 94.9 to 105.1: rise 10.2.
+        // The line rises from 94.9 % to 105.1 % of the mean, by 10.2 %.
         assert_eq!(steady([949.0, 974.5, 1000.0, 1025.5, 1051.0]), (true, false));
     }
 
     #[test]
     fn the_slope_is_that_of_least_squares_not_of_the_ends() {
-        // The ends are equal, yet moment = 2 (100 - 100) + (108 - 92) = 16: rise 6.4 of mean 100.
+        // The first and last values are equal, but moment = 2 (100 - 100) + (108 - 92) = 16. The
+        // line therefore rises by 6.4, with a mean of 100.
         let window = Window::of(&[100.0, 92.0, 100.0, 108.0, 100.0]);
         assert!((window.slope_excursion - 0.064).abs() < 1e-15);
         assert!((window.excursion - 0.16).abs() < 1e-15);

@@ -1,4 +1,4 @@
-//! Special functions for the distributions: incomplete beta, binomial, normal, Kolmogorov.
+//! Special functions for statistical distributions: incomplete beta, binomial, normal, Kolmogorov.
 //!
 //! The binomial term is evaluated in its saddle-point form (C. Loader, *Fast and Accurate
 //! Computation of Binomial Probabilities*, 2000). It has full precision even for a billion samples,
@@ -64,7 +64,8 @@ fn beta_kernel(a: f64, b: f64, x: f64, y: f64) -> f64 {
     libm::exp(exponent) * libm::sqrt(a * b / (2.0 * PI * n))
 }
 
-/// Returns the continued fraction of the incomplete beta function, for `x` below its mean.
+/// Returns the continued fraction of the incomplete beta function, for `x` below the mean of the
+/// distribution.
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     const TINY: f64 = 1e-300;
     // The fraction converges in a small multiple of sqrt(max(a, b)) terms: 1e6 is enough for a
@@ -142,7 +143,8 @@ pub fn normal_quantile(p: f64) -> f64 {
         return f64::INFINITY;
     }
     if p > 0.5 {
-        // In the lower tail, `p` has all digits; in the upper tail, `1 - p` has lost digits.
+        // A small `p` has its full precision. If `p` is close to 1, rounding has already reduced
+        // the precision of `1 - p`.
         return -normal_quantile(1.0 - p);
     }
     // The first approximation is Abramowitz & Stegun 26.2.23, with an error of 4.5e-4. Newton steps
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn binomial_tails_add_up_by_hand() {
-        // 3 coins: 1/8, 4/8, 7/8, 1.
+        // With three coins, the cumulative probabilities are 1/8, 4/8, 7/8 and 1.
         for (k, expected) in [(0, 0.125), (1, 0.5), (2, 0.875), (3, 1.0)] {
             assert!((binomial_cdf(k, 3, 0.5) - expected).abs() < 1e-14);
         }

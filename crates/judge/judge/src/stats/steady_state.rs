@@ -1,20 +1,20 @@
 //! Decides when a measurement ends: the rules for `measure = "until-steady"`.
 //!
-//! The detector receives one value for each interval and returns steady, not yet, or never, with
+//! The detector receives one value for each interval. Its result is steady, not yet or never, with
 //! the reason. It checks the series at geometrically growing lengths. Each check removes the
 //! warm-up ([`super::warm_up`]). The fifths of the remaining values must satisfy the two criteria
 //! of SNIA PTS 2.0.2 ([`super::snia`]). In addition, the confidence interval of the mean, which
 //! accounts for autocorrelation ([`super::batch`]), must be narrow enough.
 //!
-//! A rule that stops when an interval is narrow favours moments at which the interval is too narrow
+//! A rule that stops as soon as the interval is narrow often stops when the interval is too narrow
 //! by chance (Y. S. Chow and H. Robbins, *On the Asymptotic Theory of Fixed-Width Sequential
-//! Confidence Intervals*, 1965). If each check uses a 95 % interval, only 91.7-94.6 % of the
-//! intervals at the stop contain the true mean (measured). Each check therefore uses 97.5 %; then
-//! 95.3-97.2 % of the reported intervals contain the true mean (eight kinds of noise, 3,000
-//! measurements each).
+//! Confidence Intervals*, 1965). In a test in which each check used a 95 % interval, only 91.7-94.6
+//! % of the intervals at the stop contained the true mean. Each check therefore uses a 97.5 %
+//! interval. In a test with eight kinds of noise and 3,000 measurements each, 95.3-97.2 % of the
+//! reported intervals then contained the true mean.
 //!
-//! For writes, a period with a steady rate proves little: a device that is still slowing down may
-//! pass in five rounds of a minute, but its rate is then overstated by 88 %. The load must
+//! For writes, a period with a steady rate proves little. In five rounds of one minute, a device
+//! that is still slowing down may pass, and its rate is then overstated by 88 %. The load must
 //! therefore also have written twice the capacity in total, including conditioning (SNIA's
 //! preconditioning, PTS 2.2). Within the judged window it must have written the whole capacity
 //! once.
@@ -26,7 +26,7 @@ use super::interval::{Interval, Refusal};
 use super::snia::{WINDOW_ROUNDS, Window};
 use super::warm_up::settled_within;
 
-/// Growth factor of the series from check to check.
+/// Ratio of the lengths of the series at two successive checks.
 const LOOK_GROWTH: f64 = 1.5;
 
 /// Confidence of the interval at each check. It is chosen so that the interval at the stop has a
@@ -43,7 +43,7 @@ pub const CAPACITIES_TOTAL: u64 = 2;
 /// Bytes that must be written within the judged window, in multiples of the capacity.
 pub const CAPACITIES_WINDOW: u64 = 1;
 
-/// Amounts on which the conditions for a write load depend.
+/// Amounts of data from which the required writes of a write load are computed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct WriteAmounts {
     /// Capacity to which the load writes, in bytes.
@@ -60,9 +60,9 @@ pub struct Settings {
     /// Maximum half width of the interval at which the measurement stops, as a fraction of the
     /// mean.
     pub relative_half_width: f64,
-    /// Number of values after which a measurement that is not steady ends: the plan's cap.
+    /// Number of values after which the measurement ends even if it is not steady (the plan's cap).
     pub values_max: usize,
-    /// Conditions on writes; present if the load writes.
+    /// Amounts for the conditions on writes; `None` if the load does not write.
     pub writes: Option<WriteAmounts>,
 }
 
@@ -73,7 +73,7 @@ pub enum UnsteadyReason {
     #[error("only {values} intervals were measured, but at least {needed} are needed")]
     TooFewValues {
         values: usize,
-        /// Number of values at the next check.
+        /// Number of values at which the next check is made.
         needed: usize,
     },
     /// The load wrote too little in total.
@@ -101,15 +101,18 @@ pub enum UnsteadyReason {
     /// The series did not settle, or an interval cannot be computed.
     #[error("{0}")]
     Refused(Refusal),
-    /// The rates of the five parts differ by more than 20 % of the mean.
+    /// The rates in the five parts of the window differ by more than 20 % of their mean.
     #[error(
-        "the latest five parts differ by {:.1} % of their mean, but at most 20 % counts as steady",
+        "the rates in the latest five parts differ by {:.1} % of their mean, but at most 20 % \
+         counts as steady",
         .0.excursion * 100.0
     )]
     Excursion(Window),
-    /// The line through the five parts rises or falls by more than 10 % of the mean.
+    /// The least-squares line through the rates in the five parts rises or falls by more than 10 %
+    /// of their mean.
     #[error(
-        "the latest five parts drift by {:.1} % of their mean, but at most 10 % counts as steady",
+        "the rates in the latest five parts drift by {:.1} % of their mean, but at most 10 % counts \
+         as steady",
         .0.slope_excursion * 100.0
     )]
     Drift(Window),
@@ -122,7 +125,7 @@ pub enum UnsteadyReason {
     TooWide {
         /// Half width of the interval as a fraction of the mean.
         relative_half_width: f64,
-        /// Target share.
+        /// Maximum half width, as a fraction of the mean.
         target: f64,
     },
 }
@@ -134,9 +137,10 @@ pub struct SteadyPart {
     pub start: usize,
     /// Index after the last value of the steady part.
     pub end: usize,
-    /// Figures of the five parts for SNIA's criteria.
+    /// Figures of SNIA's criteria for the five parts.
     pub window: Window,
-    /// Mean of the steady part with its interval. The interval accounts for the stopping rule.
+    /// Mean of the steady part with its confidence interval, which takes the stopping rule into
+    /// account.
     pub interval: Interval,
 }
 
@@ -222,7 +226,7 @@ impl SteadyStateDetector {
     fn look(&mut self, at_cap: bool) {
         let n = self.values.len();
         let (result, next_look) = match self.enough_written(0) {
-            // A check requires enough written bytes; until then it is postponed.
+            // The check is postponed until the load has written enough bytes.
             Err(reason) => (Err(reason), n + 1),
             Ok(()) => (self.judge(), libm::ceil(n as f64 * LOOK_GROWTH) as usize),
         };
@@ -346,8 +350,9 @@ mod tests {
                 break;
             }
         }
-        // At the 60th value, 1,500 + 600 bytes are enough in total. Only at the 100th value, the
-        // load has written the whole capacity since the first value.
+        // At the 60th value, the load has written 2,100 bytes, 1,500 of them before the first
+        // value: more than twice the capacity. Only at the 100th value has it written the whole
+        // capacity since the first value.
         assert_eq!(stopped, 100);
     }
 

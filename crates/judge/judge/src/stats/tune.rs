@@ -4,8 +4,8 @@
 //! with the highest throughput within every latency ceiling, the knee, and the minimum number of
 //! threads that achieves the requirement. The search takes at most 16 steps:
 //!
-//! 1. *Grow*: increase the load fourfold until a ceiling is exceeded or the throughput stops
-//!    growing.
+//! 1. *Grow*: increase the load fourfold until a latency ceiling is exceeded or the throughput
+//!    stops growing.
 //! 2. *Refine*: measure between the best point and its neighbours, where the possible gain is
 //!    largest.
 //! 3. *Requirement*: narrow down the minimum number of threads that achieves the requirement.
@@ -14,10 +14,10 @@
 //! The search does not assume that more load gives more throughput or more latency: above the
 //! efficient range of a disk tier, both decrease. Between two measured loads, the throughput could
 //! grow almost until the upper load, and then drop. The search skips the gap between them only if
-//! even this gain would not justify a step. The best load is final only with measured neighbours on
-//! both sides within a factor of two. The search works for curves that flatten (J. Zahorjan et al.,
-//! *Balanced Job Bound Analysis of Queueing Networks*, CACM 25 (1982)), that fall (N. J. Gunther,
-//! *Guerrilla Capacity Planning*, 2007) and that drop at a cliff.
+//! even this gain would not justify a step. The best load is final only if loads on both sides of
+//! it, within a factor of two, were measured. The search works for curves that flatten (J. Zahorjan
+//! et al., *Balanced Job Bound Analysis of Queueing Networks*, CACM 25 (1982)), that fall (N. J.
+//! Gunther, *Guerrilla Capacity Planning*, 2007) and that drop at a cliff.
 
 mod curve;
 mod search;
@@ -31,7 +31,7 @@ pub use search::Search;
 /// Maximum number of steps of a search, including repeats of a point.
 pub const STEPS_MAX: usize = 16;
 
-/// Way of issuing the load, which defines the unit of a load.
+/// Kind of load: a closed or an open loop. The kind determines the unit in which a load is stated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Loop {
     /// A load is a number of threads or outstanding operations.
@@ -41,7 +41,7 @@ pub enum Loop {
     Open,
 }
 
-/// Goal and range of the search.
+/// Goal of the search, and the range of loads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     /// Way of issuing the load.
@@ -57,11 +57,11 @@ pub struct Goal {
     pub ceilings_ns: Vec<f64>,
     /// Rate that the application requires, in operations per second.
     pub required_per_s: Option<f64>,
-    /// Number of steps after which the search stops; at most 16.
+    /// Maximum number of steps of the search; at most 16.
     pub steps_max: usize,
 }
 
-/// Result of a measurement at one load.
+/// Measurement at one load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Proposed load.
@@ -80,13 +80,13 @@ pub struct Point {
 pub enum Purpose {
     /// Find the bend of the curve.
     Grow,
-    /// Find the highest load within the ceilings.
+    /// Find the load with the highest throughput at which no latency exceeds its ceiling.
     Refine,
     /// Find the minimum number of threads that meets the requirement.
     Requirement,
     /// Repeat a measurement that was not steady.
     Repeat,
-    /// Confirm an answer.
+    /// Repeat the measurement of a result to confirm it.
     Confirm,
 }
 
@@ -116,23 +116,22 @@ pub struct MeasuredLoad {
 /// Result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Load with the highest throughput within every ceiling; if several loads achieve it, the
-    /// smallest. `None` if no measured load is within the ceilings.
+    /// Load with the highest throughput within every latency ceiling. If several loads achieve this
+    /// throughput, the smallest of them. `None` if no measured load is within the ceilings.
     pub load_line: Option<MeasuredLoad>,
-    /// True if the load line was measured twice and its neighbours on both sides achieve a lower
-    /// throughput.
+    /// True if the load line was measured twice and the neighbouring loads on both sides achieve a
+    /// lower throughput.
     pub confirmed: bool,
     /// Load with the largest ratio of throughput to latency (L. Kleinrock, *Power and Deterministic
     /// Rules of Thumb*, 1979). Above this load, latency grows faster than throughput.
     pub knee: Option<MeasuredLoad>,
-    /// Load at which the curve bends, among the measured loads; `None` if there are fewer than
-    /// three loads.
+    /// Measured load at which the curve bends; `None` if fewer than three loads were measured.
     pub bend: Option<Bend>,
-    /// Smallest load that meets the requirement within the ceilings. `None` if there is no
+    /// Smallest load that meets the requirement within the latency ceilings. `None` if there is no
     /// requirement or no load meets it.
     pub required_load: Option<MeasuredLoad>,
-    /// True if a load just below `required_load` (one less, or 5 %) was measured and does not meet
-    /// the requirement.
+    /// True if a load just below `required_load` (lower by one, or by 5 %) was measured and does
+    /// not meet the requirement.
     pub required_load_checked: bool,
     /// Number of measurements.
     pub steps: usize,

@@ -1,4 +1,4 @@
-//! Compares two sides: is one side faster, and by what ratio?
+//! Compares two sides: is one side of the comparison faster, and by what ratio?
 //!
 //! The unit of replication is the run. All values within a run depend on the same data, cache state
 //! and other processes, so thousands of such values do not replace a second run. The runs' means
@@ -7,39 +7,42 @@
 //! interval). The test is the t test for unequal variances of B. L. Welch, *The Generalization of
 //! "Student's" Problem when Several Different Population Variances are Involved*, Biometrika 34
 //! (1947). In a test with two equal sides of five runs each, it reported a difference in 3.8 to 5.6
-//! % of 2,000 cases. A percentile bootstrap of the same runs reported one in 11 %.
+//! % of 2,000 cases. A percentile bootstrap of the same runs reported a difference in 11 % of
+//! cases.
 
 use super::interval::{Interval, Refusal};
 use super::moments::Moments;
 use super::student::{t_factor, t_two_sided};
 
-/// Minimum number of runs per side for a significant difference.
+/// Minimum number of runs on each side of the comparison for a significant difference.
 ///
-/// With three runs per side, even a perfect separation of the two sides occurs by chance in 10 % of
-/// cases (the exact rank test's smallest p-value); with four runs, in 2.9 %.
+/// With three runs on each side of the comparison, even a perfect separation of the two sides
+/// occurs by chance in 10 % of cases; with four runs, in 2.9 %. These are the smallest p-values of
+/// the exact rank test.
 pub const RUNS_MIN: usize = 4;
 
 /// Comparison of two sides: the ratio of their runs' means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// Geometric mean of `b` divided by that of `a`, with its interval. `n` and `n_effective` count
-    /// the runs of both sides.
+    /// Ratio of the geometric mean of `b` to the geometric mean of `a`, with its interval. `n` and
+    /// `n_effective` count the runs of both sides of the comparison.
     pub ratio: Interval,
     /// Two-sided p-value of the hypothesis that the ratio is 1.
     pub p_value: f64,
     /// Welch's degrees of freedom.
     pub freedom: f64,
-    /// True if the difference exceeds the scatter between runs, at the requested confidence. Never
-    /// true if a side has fewer than four runs.
+    /// True if the scatter between runs cannot explain the difference, at the requested confidence.
+    /// Never true if a side of the comparison has fewer than four runs.
     pub significant: bool,
 }
 
-/// Compares the runs' means of two sides. The result contains the ratio `b / a` and its interval at
-/// `confidence`.
+/// Compares two sides by the means of their runs. The result contains the ratio `b / a` and its
+/// interval at `confidence`.
 ///
 /// # Errors
-/// [`Refusal::TooFewValues`] if a side has fewer than two runs, [`Refusal::NotPositive`] if a mean
-/// is not above zero, [`Refusal::OutOfRange`] if `confidence` is not within 0..1.
+/// [`Refusal::TooFewValues`] if a side of the comparison has fewer than two runs,
+/// [`Refusal::NotPositive`] if a mean is not above zero, [`Refusal::OutOfRange`] if `confidence` is
+/// not within 0..1.
 pub fn compare_at(a: &[f64], b: &[f64], confidence: f64) -> Result<Comparison, Refusal> {
     if !(confidence > 0.0 && confidence < 1.0) {
         return Err(Refusal::OutOfRange { name: "confidence", value: confidence });
@@ -80,7 +83,7 @@ pub struct Welch {
     pub difference: f64,
     /// Standard error of the difference.
     pub error: f64,
-    /// The difference, in units of the standard error.
+    /// The difference divided by its standard error.
     pub t: f64,
     /// Degrees of freedom by Welch and Satterthwaite.
     pub freedom: f64,

@@ -1,7 +1,7 @@
 //! Search for the highest load of some streams (the neighbour) with which the other streams still
 //! meet the requirement.
 //!
-//! A step passes if its run passes, including all limits of windows and of streams, and if the
+//! A step passes if its run meets all limits, including those of windows and streams, and if the
 //! neighbour achieved its load. The load line is the highest load whose step passes.
 
 use plimsoll_evidence::Bundle;
@@ -13,12 +13,12 @@ use crate::events::checks::stream_rate_per_s;
 use crate::stats::tune::Point;
 use crate::verdict::VerdictKind;
 
-/// Minimum share of its offered rate that a neighbour must achieve; otherwise the load was not
-/// really issued.
+/// Minimum share of its offered rate that a neighbour must achieve. If the share is smaller, the
+/// run did not contain the offered load.
 const ACHIEVED_MIN: f64 = 0.97;
 
-/// The only ceiling of the search, and the strain that is reported for steps that pass and for
-/// steps that fail. Growth ends at the first step that fails.
+/// The only latency ceiling of this search. The strain of a step that passes is `HOLDS`; the strain
+/// of a step that fails is `FAILS`, so that growth ends at this step.
 pub(super) const CEILING: f64 = 1.0;
 const HOLDS: f64 = 0.25;
 const FAILS: f64 = 4.0;
@@ -64,7 +64,8 @@ impl Neighbour {
     }
 }
 
-/// Returns the latencies of windows and streams that have limits in the requirement.
+/// Returns all latencies that have limits in the requirement, including the limits for windows and
+/// streams.
 pub(super) fn latencies(plan: &ResolvedPlan) -> Vec<Latency> {
     let Some(required) = &plan.requirement else { return Vec::new() };
     let named = |name: String, ceiling_ns: Option<u64>| Latency {
@@ -87,8 +88,8 @@ pub(super) fn latencies(plan: &ResolvedPlan) -> Vec<Latency> {
     whole.chain(windows).chain(streams).collect()
 }
 
-/// Returns the sum of the rates of the varied streams, in operations per second. Each rate is that
-/// over the time in which the stream ran.
+/// Returns the sum of the rates of the varied streams, in operations per second. The rate of a
+/// stream is its mean over the time during which the stream ran.
 pub(super) fn rate_per_s(bundle: &Bundle, vary: &[String]) -> Option<f64> {
     let streams = bundle.plan.workload.matrix()?.streams.iter().zip(0..);
     let varied = streams.filter(|(stream, _)| vary.contains(&stream.name));
@@ -96,7 +97,8 @@ pub(super) fn rate_per_s(bundle: &Bundle, vary: &[String]) -> Option<f64> {
 }
 
 impl Tuning {
-    /// Returns true if the neighbour achieved its load. A closed loop always achieves its depth.
+    /// Returns true if the neighbour achieved its load. A closed loop always achieves its queue
+    /// depth.
     pub(super) fn achieved(&self, load: u64, rate_per_s: Option<f64>) -> bool {
         let offered_per_s = load as f64 * f64::from(self.range.hosts);
         !self.knob.is_open() || rate_per_s.is_some_and(|rate| rate >= offered_per_s * ACHIEVED_MIN)
@@ -113,12 +115,12 @@ impl Tuning {
         }
     }
 
-    /// Returns the name of the varied parameter, with the names of its streams.
+    /// Returns the name of the varied parameter. It includes the names of the varied streams.
     pub fn load_name(&self) -> String {
         self.knob.load_name_of(&self.range.vary)
     }
 
-    /// Returns a load of the varied streams in words: `180 reads/s of backup`.
+    /// Describes a load of the varied streams in words, such as `180 reads/s of backup`.
     pub fn neighbour_load(&self, neighbour: &Neighbour, load: u64) -> String {
         let Neighbour { operations, clients, .. } = neighbour;
         let names = self.range.vary.join(" and ");
@@ -150,7 +152,7 @@ impl Tuning {
     /// Returns remarks for a search that varies only some streams.
     pub(super) fn neighbour_remarks(&self) -> Vec<String> {
         let mut remarks = vec![format!(
-            "The rates are those of {}, over the time in which they ran.",
+            "Each rate is the rate of {} only, measured while they ran.",
             self.range.vary.join(" and ")
         )];
         let line = self.load_line;
@@ -162,7 +164,7 @@ impl Tuning {
                 (true, _) => {
                     format!("The load was measured {times} times; a higher load was measured too.")
                 }
-                (false, _) => "The load is not confirmed: there were too few steps.".to_owned(),
+                (false, _) => "The load is not confirmed: the search had too few steps.".to_owned(),
             });
         }
         remarks

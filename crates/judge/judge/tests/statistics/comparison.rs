@@ -1,11 +1,11 @@
-//! Error rates of the comparison, for equal sides and for different sides.
+//! Tests how often the comparison is wrong, for equal systems and for different systems.
 
 use crate::synthetic::Source;
 use plimsoll_judge::stats::compare_at;
 
 const COMPARISONS: u32 = 2_000;
 
-/// Compares `a` runs with `b` runs 2,000 times; returns the share of the comparisons that report a
+/// Compares `a` runs with `b` runs 2,000 times. Returns the share of comparisons that report a
 /// difference.
 fn declared(
     seed: u64,
@@ -23,8 +23,7 @@ fn declared(
     declared as f64 / f64::from(COMPARISONS)
 }
 
-/// Returns the mean of a run of 60 values with autocorrelated noise, around a level that is drawn
-/// for the run.
+/// Returns the mean of a run with 60 values. The run has a random level and autocorrelated noise.
 fn run_mean(source: &mut Source, between: f64, within: f64, phi: f64) -> f64 {
     let level = 1_000.0 * libm::exp(between * source.normal());
     let noise = source.ar1(60, phi);

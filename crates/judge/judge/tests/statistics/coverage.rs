@@ -1,6 +1,6 @@
-//! Coverage of 95 % intervals. The tests use 2,000 series of each kind with a known mean, at 60,
-//! 300 and 1,800 values. 95 of 100 intervals should contain the true mean. The tests also check the
-//! detected end of the warm-up.
+//! Tests the coverage of 95 % intervals: 95 of 100 intervals should contain the true mean. There
+//! are 2,000 series of each kind, with 60, 300 and 1,800 values and a known mean. The tests also
+//! check the detected end of the warm-up.
 
 use crate::synthetic::{Source, ar1_n_effective};
 use plimsoll_judge::stats::{Interval, Refusal, batch_means, settled_from};
@@ -8,7 +8,7 @@ use plimsoll_judge::stats::{Interval, Refusal, batch_means, settled_from};
 const SERIES: u32 = 2_000;
 const LENGTHS: [usize; 3] = [60, 300, 1_800];
 
-/// Summary of the results for 2,000 series.
+/// Results for 2,000 series.
 #[derive(Debug, Default)]
 struct Tally {
     accepted: u32,
@@ -26,9 +26,9 @@ impl Tally {
         1.0 - f64::from(self.accepted) / f64::from(SERIES)
     }
 
-    /// Checks the coverage. Of the intervals of accepted series, 92.5-97.5 % must contain the true
-    /// mean, and at most 5 % of the series may be refused with 30 effective values or more. With
-    /// fewer than ten effective values, nearly all series are refused.
+    /// Checks the coverage. The intervals of 92.5-97.5 % of accepted series must contain the true
+    /// mean. With 30 effective values or more, at most 5 % of the series may be refused. With fewer
+    /// than ten effective values, nearly all series are refused.
     fn check(&self, what: &str, n: usize, n_effective: f64) {
         let coverage = self.coverage();
         println!(
@@ -53,7 +53,7 @@ fn steady_mean(values: &[f64]) -> Result<Interval, Refusal> {
     batch_means(&values[settled_from(values)?..])
 }
 
-/// Judges 2,000 series from `make`. Their warm-up is removed if requested.
+/// Judges 2,000 series from `make`. If `cut` is set, their warm-up is removed.
 fn tally(seed: u64, truth: f64, cut: bool, mut make: impl FnMut(&mut Source) -> Vec<f64>) -> Tally {
     let mut source = Source::new(seed);
     let mut tally = Tally::default();
@@ -94,19 +94,18 @@ fn two_modes() {
             let result = tally(2, 0.0, true, |source| source.bimodal(n, upper));
             result.check(&format!("bimodal {upper}"), n, n as f64);
         }
-        // The modes are ten deviations apart, so the noise adds 1 to a variance of 25. Lambda is
-        // 1 - 0.3 - 0.3.
+        // The modes are ten standard deviations apart, so the noise adds 1 to a variance of 25. The
+        // second eigenvalue is 1 - 0.3 - 0.3.
         let n_effective = n as f64 * 26.0 / (26.0 + 2.0 * 25.0 * 0.4 / 0.6);
         let result = tally(3, 0.0, true, |source| source.switching(n, 0.3, 0.3));
         result.check("switching 0.3", n, n_effective);
     }
 }
 
-/// Returns the level of a warm-up at value `i` of `n`, relative to its final level.
+/// Course of a warm-up: the level rises to 1.
 #[derive(Clone, Copy, Debug)]
 enum WarmUp {
-    /// The level rises from 30 % in a straight line and reaches 100 % after this share of the
-    /// series.
+    /// The level rises linearly from 30 % and reaches 100 % after this share of the series.
     Ramp(f64),
     /// The level is 50 % up to this share of the series.
     Step(f64),
@@ -130,7 +129,7 @@ impl WarmUp {
         }
     }
 
-    /// Creates `n` values that warm up to 1, with noise of 5 %.
+    /// Creates `n` values that warm up to a level of 1 and have 5 % noise.
     fn series(self, source: &mut Source, n: usize, phi: f64) -> Vec<f64> {
         let noise = source.ar1(n, phi);
         (0..n).map(|i| self.level(i, n) + 0.05 * noise[i]).collect()
@@ -144,7 +143,7 @@ fn the_mean_after_a_warm_up() {
         for (n, phi) in [(60, 0.0), (300, 0.0), (300, 0.5), (1_800, 0.0), (1_800, 0.9)] {
             let settled = match warm_up {
                 Ramp(end) | Step(end) => 1.0 - end,
-                // Approximate position of the cut for a decay: the better the data, the later.
+                // Approximate share after a decay is removed. With less noise, the cut is later.
                 Decay(_) => 0.6,
             };
             let result = tally(5, 1.0, true, |source| warm_up.series(source, n, phi));
@@ -193,11 +192,11 @@ fn a_late_change_of_level_has_no_one_mean() {
 
 #[test]
 fn a_slow_drift_beneath_noise() {
-    // The series is not AR(1): its lag-1 autocorrelation is 0.27, but the number of values is 6.4
-    // times the effective number.
+    // The series is not AR(1): its lag-1 autocorrelation is 0.27, but 6.4 values are worth only one
+    // independent value.
     let result = tally(4, 0.0, false, |source| source.drift_beneath_noise(1_800, 0.9, 0.3));
     result.check("drift beneath noise", 1_800, 1_800.0 / 6.4);
-    // With 300 values the drift is only detected in most series, so the limits are a little wider.
+    // With 300 values, the drift is detected in most but not all series, so the limits are wider.
     let result = tally(4, 0.0, false, |source| source.drift_beneath_noise(300, 0.9, 0.3));
     assert!(result.coverage() >= 0.91 && result.refused() <= 0.15, "{result:?}");
 }

@@ -1,4 +1,5 @@
-//! Comparison of every statistic with SciPy, to 1e-9. `golden/generate.py` generated the file.
+//! Compares every statistic with SciPy's result, to 1e-9. `golden/generate.py` generated these
+//! results.
 
 use plimsoll_judge::stats::special::{beta_of_parts, binomial_cdf, normal_quantile};
 use plimsoll_judge::stats::student::{t_cdf, t_quantile};

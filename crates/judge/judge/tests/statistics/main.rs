@@ -1,4 +1,4 @@
-//! Statistics of the judgement, checked against known distributions and against SciPy.
+//! Tests the judge's statistics against known distributions and against SciPy.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../synthetic/mod.rs"]

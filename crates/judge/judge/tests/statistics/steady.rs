@@ -1,5 +1,5 @@
-//! Test of "until steady": it must stop when the system is steady, with an interval that contains
-//! the mean.
+//! Tests "until steady": the measurement must stop when the system is steady, with an interval that
+//! contains the mean.
 
 use crate::synthetic::Source;
 use plimsoll_judge::stats::quantile_ranks;
@@ -11,8 +11,8 @@ fn settings(values_max: usize, writes: Option<WriteAmounts>) -> Settings {
     Settings { values_min: 60, relative_half_width: 0.05, values_max, writes }
 }
 
-/// Adds values from `next` until there is a decision. Returns the steady part, or the reason why
-/// there is none, and the number of values.
+/// Adds values from `next` until the detector decides. Returns the steady part or the reason for
+/// its absence, and the number of values.
 fn until(
     settings: Settings,
     mut next: impl FnMut(usize) -> (f64, u64),
@@ -62,15 +62,15 @@ fn decaying(i: usize) -> f64 {
 
 #[test]
 fn a_decaying_device_is_not_steady_before_its_capacity_is_written() {
-    // Without the rule on written bytes, one early check is enough.
+    // Without the rule about written bytes, the measurement stops far too early.
     let mut source = Source::new(22);
     let (result, _) =
         until(settings(14_400, None), |i| (decaying(i) * (1.0 + 0.02 * source.normal()), 0));
     let mean = result.expect("the short rule passes at once").window.mean;
     println!("without bytes: overstated by {:.0} %", 100.0 * (mean - 1.0));
     assert!(mean > 1.7, "{mean}");
-    // With the rule on written bytes, the measurement continues: the device takes between a quarter
-    // of an hour and an hour to write the capacity at the final rate.
+    // With the rule about written bytes, the measurement continues. At its final rate, the device
+    // takes 15 to 60 minutes to write its capacity.
     for capacity_s in [900, 1_800, 3_600_u64] {
         let unit = 1_000_000.0;
         let capacity_bytes = capacity_s * 1_000_000;
@@ -106,8 +106,8 @@ fn the_interval_of_a_percentile_contains_it() {
             })
             .count();
         println!("p{} of {n}: covered {covered} of 2000", 100.0 * p);
-        // Ranks are integers: the coverage is at least the nominal coverage, and higher for few
-        // samples.
+        // The coverage must be near 95 %. It may be higher with few samples, because ranks are
+        // integers.
         assert!((0.94..=0.985).contains(&(covered as f64 / 2_000.0)), "p {p} n {n}: {covered}");
     }
 }

@@ -1,22 +1,23 @@
-//! Test of the load line search: on known curves with noise, it must find the load line in at most
-//! 16 steps.
+//! Tests the search for the load line: on known curves with noise, it must find the load line in at
+//! most 16 steps.
 
 use crate::synthetic::Source;
 use plimsoll_judge::stats::tune::{Goal, Loop, Outcome, Point, STEPS_MAX, Search, Step};
 
-/// A system with a known curve.
+/// Simulated system with a known curve of throughput and latency.
 #[derive(Clone, Copy, Debug)]
 enum System {
-    /// Throughput rises in proportion to threads and bends to a ceiling. The sharpness describes
-    /// the bend; 1 is the softest bend.
+    /// Throughput rises in proportion to the threads, then bends to a maximum. A higher sharpness
+    /// is a sharper bend; 1 is the softest.
     Flattens { single: f64, most: f64, sharpness: f64 },
     /// Gunther's universal scalability law: contention and coherence reduce the throughput above
     /// its peak load.
     Falls { single: f64, contention: f64, coherence: f64 },
-    /// Throughput rises in proportion to threads up to `at`, and then drops to a share.
+    /// Throughput rises in proportion to the threads up to `at` threads, and then drops to `share`
+    /// of its peak.
     Cliff { single: f64, at: f64, share: f64 },
-    /// Open queue with one server. If the load exceeds the capacity, the throughput drops to a
-    /// share of the capacity.
+    /// Open queue with one server. Above the capacity, the throughput drops to `share` of the
+    /// capacity.
     Queue { service_ns: f64, share: f64 },
 }
 
@@ -51,7 +52,7 @@ impl System {
         if matches!(self, Self::Queue { .. }) { Loop::Open } else { Loop::Closed }
     }
 
-    /// Returns the highest throughput within the ceiling over all loads of the range.
+    /// Returns the highest throughput of all loads in the range that meet the latency ceiling.
     fn line(self, goal: &Goal) -> f64 {
         loads(goal)
             .map(|load| self.at(load))
@@ -60,7 +61,8 @@ impl System {
             .fold(0.0, f64::max)
     }
 
-    /// Returns the minimum number of threads that achieves a requirement within the ceiling.
+    /// Returns the fewest threads that achieve the required throughput and meet the latency
+    /// ceiling.
     fn required_load(self, goal: &Goal, required: f64) -> Option<f64> {
         loads(goal).find(|&load| {
             let (throughput, latency) = self.at(load);
@@ -69,8 +71,8 @@ impl System {
     }
 }
 
-/// Returns every load of a range of up to 4,096 loads. For a wider range, the loads are a
-/// thousandth apart.
+/// Returns every load of a range with up to 4,096 loads. In a wider range, successive loads differ
+/// by a thousandth.
 fn loads(goal: &Goal) -> impl Iterator<Item = f64> + use<> {
     let (mut load, max) = (goal.load_min as f64, goal.load_max as f64);
     let step = if max > 4_096.0 { 1.001 } else { 1.0 };
@@ -81,12 +83,12 @@ fn loads(goal: &Goal) -> impl Iterator<Item = f64> + use<> {
     })
 }
 
-/// Runs a search on a system whose throughput and latency have noise. The noise is given as a
-/// fraction.
+/// Searches the load line of a system. The noise of its throughput and latency is a fraction of the
+/// values.
 fn search(system: System, goal: &Goal, noise: f64, seed: u64) -> Outcome {
     let mut source = Source::new(seed);
     let mut search = Search::new(goal.clone()).unwrap();
-    // An offered rate is either achieved or not: the noise only affects its last digits.
+    // In an open loop, the throughput is the offered rate or less, so noise hardly affects it.
     let rate_noise = if system.issue() == Loop::Open { 0.2 * noise } else { noise };
     loop {
         match search.next_step() {
@@ -119,7 +121,7 @@ fn goal(system: System, ceiling_ns: Option<f64>, required_per_s: Option<f64>) ->
     }
 }
 
-/// Creates a system of a kind with random parameters.
+/// Creates a system with random parameters.
 fn draw(kind: usize, source: &mut Source) -> System {
     let mut between = |low: f64, high: f64| low * (high / low).powf(source.uniform());
     let single = between(100.0, 5_000.0);
@@ -147,7 +149,7 @@ const KINDS: [&str; 4] = ["flattening", "falling", "cliff", "open queue"];
 #[test]
 fn the_load_line_is_found_within_five_percent() {
     for (kind, name) in KINDS.into_iter().enumerate() {
-        // The measurement at the resulting load also has noise, so a noise of 3 % requires a wider
+        // The measurement of the load line also has noise, so a noise of 3 % requires a wider
         // limit.
         for (noise, limit) in [(0.0, 0.05), (0.01, 0.05), (0.03, 0.12)] {
             for with_ceiling in [true, false] {
@@ -155,7 +157,7 @@ fn the_load_line_is_found_within_five_percent() {
                 for seed in 0..SEEDS {
                     let mut source = Source::new(seed);
                     let system = draw(kind, &mut source);
-                    // The ceiling is two to twelve times the latency at the smallest load.
+                    // The latency ceiling is two to twelve times the latency at the smallest load.
                     let (_, unloaded) = system.at(goal(system, None, None).load_min as f64);
                     let ceiling = unloaded * 2.0 * 6.0_f64.powf(source.uniform());
                     let goal = goal(system, with_ceiling.then_some(ceiling), None);
@@ -195,7 +197,8 @@ fn the_fewest_threads_are_found() {
                 steps += outcome.steps;
                 unchecked += u64::from(!outcome.required_load_checked);
                 let found = outcome.required_load.map_or(0.0, |required| required.load as f64);
-                // Noise can change the result by one thread; 5 % is the search's own precision.
+                // Noise can change the result by one thread. Without noise, the result is accurate
+                // to 10 %.
                 let allowed = (0.1 * truth).max(if noise > 0.0 { 1.0 } else { 0.0 });
                 missed += u64::from((found - truth).abs() > allowed);
             }
@@ -225,8 +228,8 @@ fn the_knee_is_where_a_sharp_curve_bends() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(500))]
 
-    /// With arbitrary measurements, the search ends in time, proposes only loads of its range, and
-    /// returns a measured load.
+    /// With arbitrary measurements, the search ends after at most 16 steps, proposes only loads in
+    /// its range, and returns a measured load.
     #[test]
     fn any_curve_ends_in_time(
         figures in proptest::collection::vec((0.0..1e7_f64, 0.0..1e9_f64, 0..8_u8), 16),

@@ -1,4 +1,4 @@
-//! Seeded series with known properties: noise, transients and modes like those of storage.
+//! Seeded series with known properties: noise, transients and modes that resemble those of storage.
 
 #![allow(dead_code)] // each test binary uses its own part
 
@@ -22,7 +22,7 @@ impl Source {
         ((self.rng.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    /// Returns a standard normal number, by the polar method of Marsaglia.
+    /// Returns a standard normal number (Marsaglia's polar method).
     pub fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
@@ -75,9 +75,9 @@ impl Source {
             .collect()
     }
 
-    /// Returns values with two modes that switch at each step with the given probabilities. The
-    /// modes form a two-state Markov chain; its autocorrelation without the noise is `(1 - up -
-    /// down)^lag`. Mean 0.
+    /// Returns values with two modes and mean 0. At each step, the mode changes with the
+    /// probability `up` or `down`. The modes form a two-state Markov chain. Without noise, its
+    /// autocorrelation is `(1 - up - down)^lag`.
     pub fn switching(&mut self, n: usize, up: f64, down: f64) -> Vec<f64> {
         let upper = up / (up + down);
         let mut high = self.uniform() < upper;

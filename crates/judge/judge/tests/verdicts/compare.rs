@@ -1,4 +1,4 @@
-//! Comparisons of synthetic experiments: headline, refusals and results.
+//! Comparisons of synthetic experiments: the headline, the reasons for a refusal, and the results.
 
 use crate::fixtures::{PLAN, plan, run};
 use plimsoll_evidence::Bundle;
@@ -7,7 +7,7 @@ use plimsoll_judge::{Verdict, judge};
 
 const MS: u64 = 1_000_000;
 
-/// Creates five runs whose rates have this mean and a standard deviation of 1 %.
+/// Creates five runs. Their rates have this mean and a standard deviation of 1 %.
 fn five(plan_text: &str, rate_per_s: f64, latency_ns: u64) -> Vec<Bundle> {
     // Five values with mean 0 and standard deviation 1.
     let noise = [-1.264_9, -0.632_5, 0.0, 0.632_5, 1.264_9];
@@ -56,7 +56,7 @@ fn a_run_alone_is_told_how_well_it_knows_its_own_rate() {
     assert!(says.contains("over 60 intervals"), "{says}");
     let ends = says.split(' ').filter_map(|word| word.parse::<f64>().ok()).collect::<Vec<_>>();
     assert!((ends[0] - 300.0).abs() < 1.0 && (ends[1] - 300.0).abs() < 1.0, "{says}");
-    // A remark mentions the single run, and nothing is significant.
+    // A remark says that there is only one run, and no difference is significant.
     assert!(
         found.remarks.iter().any(|says| says.contains("(runs-missing)")),
         "{:?}",
@@ -65,7 +65,7 @@ fn a_run_alone_is_told_how_well_it_knows_its_own_rate() {
     assert_eq!(found.metrics[0].sides[1].significant, None);
 }
 
-/// Without a requirement the figures decide.
+/// Returns a plan without a requirement, so that the measured figures decide.
 fn measured() -> String {
     PLAN.replace("[requirement]\n", "")
 }
@@ -129,11 +129,11 @@ fn best_practice_on_both_sides_takes_each_sides_settings_as_they_are() {
     let found = compared(&a, &b, &[]);
     assert_eq!(found.outcome, Outcome::Differ);
     assert!(found.remarks.iter().any(|says| says.contains("declare best practice")));
-    // The workload itself is not a setting.
+    // The workload does not count as a setting, so the runs are not comparable.
     let other = practice(&measured().replace("mailboxes = 500", "mailboxes = 400"));
     let found = compared(&a, &five(&other, 400.0, 5 * MS), &[]);
     assert_eq!(found.outcome, Outcome::UnlikeConditions);
-    // Best practice on one side alone is not enough.
+    // Both sides must declare best practice.
     let found = compared(&five(&measured(), 300.0, 5 * MS), &b, &[]);
     assert_eq!(found.outcome, Outcome::UnlikeConditions);
 }
@@ -152,8 +152,8 @@ fn a_faster_cpu_is_taken_out_as_an_estimate_beside_the_raw_ratio() {
     assert!((raw - 1.2).abs() < 1e-3 && !estimate, "{raw}");
     let (adjusted, estimate) = ratio("achieved_iops_per_s_cpu_adjusted_estimate");
     assert!((adjusted - 1.0).abs() < 1e-3 && estimate, "{adjusted}");
-    // CPU per I/O: on a core that is 1.2 times as fast, the same CPU time is enough for 1.2 times
-    // the I/Os.
+    // On a core that is 1.2 times as fast, the same CPU time is enough for 1.2 times as many I/Os.
+    // So the adjusted CPU time per I/O is equal.
     let (adjusted, _) = ratio("cpu_ns_per_op_cpu_adjusted_estimate");
     assert!((adjusted - 1.0).abs() < 1e-3, "{adjusted}");
     b.iter_mut().for_each(|bundle| bundle.environment.cpu_score = None);
@@ -192,13 +192,13 @@ fn a_run_that_is_not_what_it_claims_wins_nothing_on_either_side() {
     let found = compared(&a, &b, &["interface", "invalid-runs"]);
     assert_eq!(found.outcome, Outcome::Differ, "{}", found.reason);
     assert_eq!(compared(&a, &b, &[]).outcome, Outcome::UnlikeConditions);
-    // The same problem on both sides still prevents a winner.
+    // If both sides have the same problem, there is still no winner.
     let mut a = a;
     a.iter_mut().for_each(from_memory);
     let found = compared(&a, &b, &[]);
     assert_eq!((found.outcome, found.winner), (Outcome::NotBelieved, None));
     assert!(found.reason.contains("--accept bytes-balance"), "{}", found.reason);
-    // `--accept` also recognises the rule's earlier name.
+    // `--accept` accepts the rule's current name and its earlier name.
     for name in ["bytes-balance", "page-cache-served"] {
         let taken = compared(&a, &b, &[name]);
         assert_eq!(taken.outcome, Outcome::Differ, "{}", taken.reason);
@@ -238,7 +238,7 @@ fn what_has_to_be_known_and_is_not_calls_no_winner() {
     let taken = compared(&a, &b, &["stands-between"]);
     assert_eq!((taken.outcome, taken.winner.as_deref()), (Outcome::Differ, Some("B")));
     assert!(!taken.remarks.iter().any(|says| says.contains("unknown in")), "{:?}", taken.remarks);
-    // A rule that both plans accept by name is accepted.
+    // If both plans accept the unknown rule by name, the comparison accepts it too.
     let accepts =
         measured().replace("[evidence]\n", "[evidence]\naccept_unknown = [\"stands-between\"]\n");
     let mut b = five(&accepts, 600.0, 5 * MS);
@@ -252,7 +252,7 @@ fn beside_a_requirement_that_both_meet_no_side_is_called_ahead_either_where_it_i
     let a = five(PLAN, 300.0, 5 * MS);
     let mut b = five(PLAN, 600.0, 5 * MS);
     assert!(compared(&a, &b, &[]).reason.contains("B is significantly better by"));
-    // A comparison requires the rule, but the requirement does not.
+    // The comparison requires this rule to be known, but the requirement does not.
     b[0].observed.cpu.steal_avg = None;
     let found = compared(&a, &b, &[]);
     assert_eq!(found.outcome, Outcome::AllMeetWithHeadroom);
@@ -294,7 +294,7 @@ fn a_gate_decides_after_conditions_are_accepted_and_not_before() {
     let refused = gated(&compared(&base, &slow, &[]), "rate=10%");
     assert_eq!(refused.outcome, Undecided);
     assert!(refused.reason.starts_with("A condition differs (kernel)"), "{}", refused.reason);
-    // Accepted conditions must not turn a regression of 70 % into a pass.
+    // Accepting the different kernel must not turn a regression of 70 % into a pass.
     let accepted = gated(&compared(&base, &slow, &["kernel"]), "rate=10%");
     assert_eq!(accepted.outcome, Worse, "{}", accepted.reason);
     assert_eq!(accepted.figures[0].figure, "rate");
@@ -309,7 +309,7 @@ fn headroom_on_both_sides_hides_no_regression_from_a_gate() {
     let found = compared(&base, &slow, &[]);
     assert_eq!(found.outcome, Outcome::AllMeetWithHeadroom);
     assert_eq!(gated(&found, "10%").outcome, Worse);
-    // A run that did not complete is missing from the figures.
+    // One run did not complete, so its figures are missing.
     let mut stopped = five(PLAN, 600.0, 5 * MS);
     stopped[4].run.end.kind = plimsoll_evidence::run::EndKind::IoError;
     let stopped = gated(&compared(&base, &stopped, &[]), "10%");

@@ -1,4 +1,4 @@
-//! Comparisons of synthetic sweeps: ratios cell by cell, significant cells, and skipped cells.
+//! Comparisons of synthetic sweeps: the ratio of each cell, significant cells, and skipped cells.
 
 use crate::fixtures::{plan, run_of};
 use plimsoll_evidence::Bundle;
@@ -12,7 +12,7 @@ const MS: u64 = 1_000_000;
 const SIZES: [&str; 2] = ["4KiB", "32KiB"];
 const READS: [u32; 3] = [100, 50, 0];
 
-/// Creates a sweep of two sizes by three read shares, with the rate `rate(size, reads)` in each
+/// Creates a sweep of two sizes and three read shares. `rate(size, reads)` is the rate of each
 /// cell.
 fn sweep(rate: impl Fn(usize, usize) -> f64, more: &str) -> Vec<Bundle> {
     let mut points = Vec::new();
@@ -20,8 +20,8 @@ fn sweep(rate: impl Fn(usize, usize) -> f64, more: &str) -> Vec<Bundle> {
         for (k, reads) in READS.iter().enumerate() {
             let text = format!(
                 "version = 1\nname = \"swept\"\n[target]\npath = \"/x\"\n[workload.matrix]\nsizes = \
-                 [\"{size}\"]\nreads = [{reads}]\nfile_size = \"500MiB\"\n{more}\n[phases]\nmeasure = \
-                 \"60s\"\n[evidence]\nmin_measure = \"30s\"\n"
+                 [\"{size}\"]\nreads = [{reads}]\nfile_size = \"500MiB\"\n{more}\n[phases]\nmeasure \
+                 = \"60s\"\n[evidence]\nmin_measure = \"30s\"\n"
             );
             let share = f64::from(*reads) / 100.0;
             let (group, rate, bytes) = ("transactional", rate(i, k), [4096, 32_768][i]);
@@ -63,7 +63,7 @@ fn one_sweep_a_side_has_ratios_and_nothing_is_called() {
     for (at, ratio) in ratios.iter().enumerate() {
         assert!((ratio / [1.0, 2.0][at / 3] - 1.0).abs() < 2e-3, "{ratios:?}");
     }
-    // This is the geometric mean of three ones and three twos.
+    // Three cells have a ratio of 1 and three a ratio of 2. This is their geometric mean.
     assert!((found.rate.ratio_mean.unwrap() - 2f64.sqrt()).abs() < 2e-3, "{:?}", found.rate);
     assert_eq!(found.rate.cells, 6);
     let cell = &found.cells[5];
@@ -77,7 +77,7 @@ fn one_sweep_a_side_has_ratios_and_nothing_is_called() {
     assert!((cell.latency_ns_avg.ratio.unwrap() - 1.0).abs() < 1e-9);
 }
 
-/// Creates five sweeps with a standard deviation of 1 % between them.
+/// Creates five sweeps whose rates have a standard deviation of 1 %.
 fn five(rate: impl Fn(usize, usize) -> f64) -> Vec<Bundle> {
     let noise = [-1.264_9, -0.632_5, 0.0, 0.632_5, 1.264_9];
     noise.iter().flat_map(|z| sweep(|i, k| rate(i, k) * (1.0 + 0.01 * z), "")).collect()
@@ -85,7 +85,7 @@ fn five(rate: impl Fn(usize, usize) -> f64) -> Vec<Bundle> {
 
 #[test]
 fn five_sweeps_a_side_tell_cells_apart_that_differ_and_no_others() {
-    // The rate is 10 % higher at 32 KiB and equal at 4 KiB.
+    // Side B is 10 % faster at 32 KiB, and both sides are equal at 4 KiB.
     let found = compared(&five(|_, _| 300.0), &five(|i, _| [300.0, 330.0][i]), &[]);
     assert_eq!(
         (found.outcome, found.winner.as_deref()),
@@ -97,7 +97,7 @@ fn five_sweeps_a_side_tell_cells_apart_that_differ_and_no_others() {
     let (same, more) = (CellOutcome::NotSignificant, CellOutcome::Higher);
     assert_eq!(outcomes, [same, same, same, more, more, more]);
     assert!(found.cells.iter().all(|cell| cell.interval_of == Some(IntervalOf::Sweeps)));
-    // A side that leads in some cells and trails in others is not a winner.
+    // If a side is faster in some cells and slower in others, there is no winner.
     let mixed = compared(&five(|_, _| 300.0), &five(|i, _| [270.0, 330.0][i]), &[]);
     assert_eq!((mixed.outcome, mixed.winner), (Outcome::Differ, None));
     assert!(mixed.reason.contains("higher in 3 cells and lower in 3"), "{}", mixed.reason);
@@ -126,7 +126,7 @@ fn a_cell_that_is_not_what_it_claims_or_does_not_show_is_no_cell_that_is_higher(
         (found.cells[0].outcome, found.cells[0].rate_per_s.ratio),
         (CellOutcome::NotCompared, None)
     );
-    assert_eq!(found.cells[0].note, "cpu-steal failed on the second side");
+    assert_eq!(found.cells[0].note, "cpu-steal failed on the second side of the comparison");
 }
 
 #[test]
@@ -140,7 +140,8 @@ fn unlike_conditions_are_named_and_no_winner_is_called() {
     let accepted = compared(&a, &b, &["plan", "colour"]);
     assert_eq!(accepted.outcome, Outcome::TooFewRuns);
     assert!(accepted.remarks.iter().any(|says| says.contains("--accept colour")));
-    // Sizes and mixes on one side only are skipped. These do not count as unlike conditions.
+    // If only one side has a size or mix, its cells are skipped. This does not count as unlike
+    // conditions.
     let fewer = compared(&a[..3], &sweep(|_, _| 600.0, "clients = 2"), &[]);
     assert_eq!((fewer.cells.len(), fewer.outcome), (3, Outcome::TooFewRuns));
     assert!(fewer.differences.is_empty(), "{:?}", fewer.differences);

@@ -1,4 +1,4 @@
-//! Verdicts and comparisons from stored evidence.
+//! Tests of verdicts and comparisons from stored evidence.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../fixtures/mod.rs"]

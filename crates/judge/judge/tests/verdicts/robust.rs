@@ -1,4 +1,4 @@
-//! Robustness against any input: nothing panics, and every accepted result is a number.
+//! No input causes a panic, and every accepted result is a finite number.
 
 use plimsoll_judge::stats::omission::{Bin, corrected};
 use plimsoll_judge::stats::steady_state::{Settings, SteadyStateDetector, WriteAmounts};
@@ -8,12 +8,12 @@ use plimsoll_judge::stats::{
 };
 use proptest::prelude::*;
 
-/// Generates values as in a damaged record.
+/// Generates values that a damaged record may contain.
 fn any_series() -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(any::<f64>(), 0..150)
 }
 
-/// Generates values as in a measurement, including sequences of equal values.
+/// Generates values that a measurement may contain, including sequences of equal values.
 fn series() -> impl Strategy<Value = Vec<f64>> {
     let piece = (prop_oneof![Just(0.0), -1e12..1e12_f64, 1e-9..1e9_f64], 0.0..1.0_f64, 1..60_usize);
     prop::collection::vec((piece, prop::collection::vec(-1.0..1.0_f64, 60)), 0..6).prop_map(
@@ -28,7 +28,7 @@ fn series() -> impl Strategy<Value = Vec<f64>> {
     )
 }
 
-/// Returns the end of the warm-up, and the mean of the values after it.
+/// Returns the index at which the warm-up ends, and the mean of the later values.
 fn steady_mean(values: &[f64]) -> Result<(usize, Interval), Refusal> {
     let start = settled_from(values)?;
     Ok((start, batch_means(&values[start..])?))
@@ -87,7 +87,7 @@ proptest! {
 
     #[test]
     fn a_series_in_other_units_is_judged_alike(values in series(), power in -20..20_i32) {
-        // A power of two is exact, so every digit must match.
+        // Multiplication by a power of two is exact, so the results must match in every digit.
         let factor = f64::from(power).exp2();
         let scaled: Vec<f64> = values.iter().map(|v| v * factor).collect();
         match (steady_mean(&values), steady_mean(&scaled)) {
@@ -109,9 +109,10 @@ proptest! {
         let ys = rounds.map(i64::from);
         let sum: i64 = ys.iter().sum();
         let range = ys.iter().max().unwrap() - ys.iter().min().unwrap();
-        // range <= 20 % of sum / 5
+        // The range must be at most 20 % of the mean, which is sum / 5.
         prop_assert_eq!(window.excursion_ok, 100 * 5 * range <= 20 * sum);
-        // slope = (5 sum(xy) - sum(x) sum(y)) / 50 for x = 1..5; 4 slopes <= 10 % of sum / 5
+        // For x = 1..5, the slope is (5 sum(xy) - sum(x) sum(y)) / 50. Four slopes must be at most
+        // 10 % of the mean, which is sum / 5.
         let products: i64 = (1..).zip(ys).map(|(x, y)| x * y).sum();
         let slope_times_50 = (5 * products - 15 * sum).abs();
         prop_assert_eq!(window.slope_ok, 4 * slope_times_50 * 100 * 5 <= 10 * sum * 50);
@@ -128,8 +129,8 @@ proptest! {
             .collect();
         let result = corrected(&bins, interval).unwrap();
         prop_assert!(result.iter().zip(&bins).all(|(new, old)| new.count >= old.count));
-        // Each measured operation stands for floor(latency / interval) intended operations, but at
-        // least one.
+        // Each measured operation represents floor(latency / interval) intended operations, but at
+        // least one operation.
         let expected: u64 = bins.iter().map(|b| b.count * (b.latency_ns / interval).max(1)).sum();
         prop_assert_eq!(result.iter().map(|b| b.count).sum::<u64>(), expected);
     }

@@ -1,4 +1,4 @@
-//! Verdict on synthetic evidence: both outcomes of each rule, each check, and the order of the
+//! Verdicts on synthetic evidence: both outcomes of each rule, each check, and the order of the
 //! reasons.
 
 use plimsoll_evidence::Bundle;
@@ -17,12 +17,12 @@ use plimsoll_plan::Plan;
 const SECOND_NS: u64 = 1_000_000_000;
 const SECONDS: u64 = 60;
 
-const PLAN: &str = "version = 1\nname = \"made-up\"\n[requirement]\n[target]\npath = \"/x\"\n\
-    [workload.mailbox]\nmailboxes = 500\niops_per_mailbox = 0.2\nmailbox_size = \"1MiB\"\n\
-    databases = 1\nthreads = 4\ncache = \"8MiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\n\
-    min_measure = \"30s\"\n";
+const PLAN: &str = "version = 1\nname = \"made-up\"\n[requirement]\n[target]\npath = \
+                    \"/x\"\n[workload.mailbox]\nmailboxes = 500\niops_per_mailbox = \
+                    0.2\nmailbox_size = \"1MiB\"\ndatabases = 1\nthreads = 4\ncache = \
+                    \"8MiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"30s\"\n";
 
-/// Creates a class that has the same number of I/Os and the same latency in each second.
+/// Class of I/O with a constant number of I/Os a second. Its latency depends only on the second.
 struct Shape {
     name: &'static str,
     group: &'static str,
@@ -203,7 +203,7 @@ fn a_good_run_passes_with_headroom_and_shows_no_more_than_it_can() {
     for claim in ["media-read", "durable-write", "sustained-write", "tail-latency"] {
         assert_eq!(verdict.claims[claim], ClaimStatus::NotShown, "{claim}");
     }
-    // Unknown rules are reported, and no rule fails.
+    // The only findings are rules that are unknown; no rule fails.
     assert!(
         verdict.findings.iter().all(|f| f.outcome == Outcome::Unknown),
         "{:?}",
@@ -308,7 +308,7 @@ fn too_little_load_fails_and_a_generator_at_its_limit_takes_that_back() {
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Inconclusive);
     assert_eq!(outcome(&verdict, "generator-limit"), Some(Outcome::Warn));
-    // A PASS remains a PASS: the storage achieved the required rate, even with a busy generator.
+    // A PASS does not change: the storage achieved the required rate even with a busy generator.
     let mut passing = good();
     passing.observed.generator.user_ns = Some(59 * SECOND_NS);
     assert_eq!(judge(&passing).verdict, VerdictKind::Pass);
@@ -321,7 +321,7 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
         .replace("[requirement]\n", "[requirement]\ndb_write_latency_avg = \"2.2ms\"\n");
     let [reads, writes, log] = shapes();
     let again = |shape: &Shape, name, latency_ns| Shape { name, latency_ns, ..*shape };
-    // One system is slow and steady; the other is faster, but so unsteady that its mean is
+    // One database is slow and steady. The other is faster, but so unsteady that its mean is
     // uncertain.
     let slow = |_| 2_100_000;
     let unsteady = |s: u64| if s % 20 == 7 { 15_000_000 } else { 1_300_000 };
@@ -352,8 +352,8 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
     for part in ["worst: db0", "db1 has 1.98", "the samples are too few or too unsteady"] {
         assert!(row.note.contains(part), "{row:?}");
     }
-    // A database that certainly exceeds the limit decides the check. If another database has the
-    // larger mean, the note names the deciding database.
+    // If one database certainly exceeds the limit, the check fails. If another database has the
+    // larger mean, the note also names the database that decides.
     let above = |_| 2_300_000;
     let higher = |s: u64| if s % 20 == 7 { 23_000_000 } else { 1_300_000 };
     let row = both(above, higher);
@@ -373,7 +373,7 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
 #[test]
 fn the_maximum_is_the_largest_interval_mean_and_not_the_largest_io() {
     let mut shapes = shapes();
-    // One bad second in an interval of fifteen: the mean is (1,200 + 14 x 5) / 15 = 84.7 ms.
+    // One second in an interval of fifteen is slow: the mean is (1,200 + 14 x 5) / 15 = 84.7 ms.
     shapes[0].latency_ns = |s| if s == 20 { 1_200_000_000 } else { 5_000_000 };
     let verdict = judge(&evidence(PLAN, &shapes));
     assert_check(&verdict, "db_read_latency_max", Some(true));
@@ -385,8 +385,8 @@ fn the_maximum_is_the_largest_interval_mean_and_not_the_largest_io() {
 
 #[test]
 fn a_hang_across_the_end_is_in_the_largest_of_interval_means() {
-    // Four sessions hang for 90 s from a second before the end. This is the evidence that the
-    // driver records.
+    // Four sessions hang for 90 s. The hang starts a second before the end. The driver would record
+    // this evidence.
     let mut bundle = good();
     let hung_ns = 90 * SECOND_NS;
     let class = bundle.run.classes.iter_mut().find(|class| class.name == "db0.read").unwrap();
@@ -440,7 +440,7 @@ fn stalls_are_judged_per_second() {
     bundle.run.counters.insert("page_fault_stalls".into(), 61);
     assert_eq!(judge(&bundle).verdict, VerdictKind::Fail);
     bundle.run.counters.clear();
-    // An uncounted value is not zero.
+    // A value that was not counted is unknown, not zero.
     assert_check(&judge(&bundle), "page_fault_stalls", None);
     assert_eq!(judge(&bundle).verdict, VerdictKind::Inconclusive);
 }

@@ -199,7 +199,7 @@ mod tests {
         let scale = Scale::of(&map(&[0.9, 4.0])).unwrap();
         assert_eq!((scale.low, scale.high), (0.25, 4.0));
         assert_eq!((scale.step(0.99), scale.step(1.01)), (STEPS / 2 - 1, STEPS / 2));
-        // If all values are less than 1, the middle of the scale is still 1.
+        // Even if all values are less than 1, the scale is symmetric around 1.
         let below = Scale::of(&map(&[0.5, 0.8])).unwrap();
         assert_eq!((below.low, below.high), (0.5, 2.0));
     }

@@ -43,7 +43,7 @@ pub struct HeatMap {
     pub title: String,
     /// True for a logarithmic colour scale, for counts over several orders of magnitude.
     pub log: bool,
-    /// Value at the middle of the colour scale; 1 for ratios.
+    /// Value that has the middle colour of the scale; 1 for ratios.
     pub about: Option<f64>,
     /// True to show each value in its cell.
     pub values: bool,

@@ -46,8 +46,7 @@ pub fn text(bundle: &Bundle, verdict: &Verdict) -> String {
     all.family(
         "run_info",
         "gauge",
-        "The labels identify the run and its verdict; the value is \
-     always 1.",
+        "The labels identify the run and its verdict; the value is always 1.",
     );
     let of = [
         ("plan", plan),
@@ -91,7 +90,7 @@ fn classes(all: &mut Families, bundle: &Bundle) {
     type Value = fn(&plimsoll_evidence::run::ClassTotals, Option<f64>) -> Option<f64>;
     let families: [(&str, &str, Value); 5] = [
         ("operations", "Operations during the measurement.", |class, _| Some(class.count as f64)),
-        ("bytes", "Bytes read and written during the measurement.", |class, _| {
+        ("bytes", "Bytes that were read and written during the measurement.", |class, _| {
             Some(class.size_bytes as f64)
         }),
         ("errors", "Operations that failed.", |class, _| Some(class.errors as f64)),
@@ -115,7 +114,11 @@ fn classes(all: &mut Families, bundle: &Bundle) {
 }
 
 fn latencies(all: &mut Families, bundle: &Bundle) {
-    all.family("latency_seconds", "summary", "Latency from the intended start.");
+    all.family(
+        "latency_seconds",
+        "summary",
+        "Latency, measured from the intended start of the operation.",
+    );
     for class in bundle.run.classes.iter().filter(|class| class.count > 0) {
         let of = [("plan", bundle.run.name.as_str()), ("class", class.name.as_str())];
         for (_, _, quantile) in QUANTILES {

@@ -74,8 +74,8 @@ pub(super) fn section(section: &Section) -> Value {
     }
 }
 
-/// Number of findings that are visible without a click. They are the worst findings, which decide
-/// the verdict.
+/// Number of findings that are visible without a click. They are the worst findings, which
+/// determine the verdict.
 const FINDINGS_OPEN: usize = 3;
 
 fn block(block: &Block) -> Option<Value> {

@@ -76,7 +76,7 @@ pub(super) fn section(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
     let more = rows.len().saturating_sub(GROUPS_MAX);
     table.rows = rows.into_iter().take(GROUPS_MAX).map(|(_, row)| row).collect();
-    let title = "Repeats, sorted by spread: (maximum − minimum) / mean";
+    let title = "Repeated results, sorted by their spread: (maximum − minimum) / mean";
     let mut section = Section::brief("repeats", title).with(Block::Table(table));
     if more > 0 {
         section = section
@@ -111,8 +111,12 @@ pub fn sides_document(names: [&str; 2], sides: &Sides) -> Document {
     if !sides.alone.is_empty() {
         let list = sides.alone.iter().map(|(side, label)| format!("{}: {label}", names[*side]));
         sections.push(
-            Section::brief("alone", "Workloads that were measured on only one side")
-                .with(Block::List(list.collect())),
+            Section::brief(
+                "alone",
+                "Workloads that were measured on only one side of the \
+                                     comparison",
+            )
+            .with(Block::List(list.collect())),
         );
     }
     if !sides.impossible.is_empty() {
@@ -133,7 +137,7 @@ fn cells(label: &str, pair: &Pair, second: &str) -> Vec<Cell> {
     let (says, tone) = match pair.says {
         Difference::Better => (format!("{second} is better"), Tone::Good),
         Difference::Worse => (format!("{second} is worse"), Tone::Bad),
-        Difference::NotShown => ("within the spread of the runs".to_owned(), Tone::Plain),
+        Difference::NotShown => ("not larger than the spread of the runs".to_owned(), Tone::Plain),
         Difference::TooFew => {
             ("too few runs: each side needs at least four".to_owned(), Tone::Warn)
         }
@@ -173,10 +177,10 @@ fn headline(names: [&str; 2], sides: &Sides) -> Headline {
         () => ("NO DIFFERENCE SHOWN", Tone::Plain),
     };
     let reason = match all {
-        0 => "no workload was measured on both sides".to_owned(),
+        0 => "no workload was measured on both sides of the comparison".to_owned(),
         _ => format!(
-            "{} is better in {better} and worse in {worse} of {all} figures, by more than the \
-             spread of the runs",
+            "by more than the spread of the runs, {} is better in {better} and worse in {worse} of \
+             {all} figures",
             names[1]
         ),
     };

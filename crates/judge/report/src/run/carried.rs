@@ -14,13 +14,10 @@ use crate::table::{Cell, Column, Table};
 /// Returns the section of a quickstart. It is empty for all other runs.
 pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
     let Some(capacity) = estimate(bundle, verdict) else { return empty_section() };
-    let mut section = Section::brief(
-        "carried",
-        "Number of mailboxes that this storage would \
-        sustain",
-    )
-    .with(Block::Table(table(&capacity)))
-    .with(Block::List(words(&capacity)));
+    let mut section =
+        Section::brief("carried", "Number of mailboxes that this storage would sustain")
+            .with(Block::Table(table(&capacity)))
+            .with(Block::List(words(&capacity)));
     section = match (&capacity.next, capacity.promised) {
         (Some(next), Some(mailboxes)) => section.with(Block::Listing {
             caption: format!(
@@ -75,19 +72,19 @@ fn words(capacity: &MailboxEstimate) -> Vec<String> {
     };
     let mut all = Vec::new();
     if !capacity.can_be_relied_on {
-        all.push("The run is INVALID: no figure here can be relied on.".to_owned());
+        all.push("The run is INVALID, so none of these figures is reliable.".to_owned());
     }
     all.push(format!(
-        "Rate: {rate} transactional I/Os from four sessions. The 95 % intervals describe only \
-         this half minute. They do not apply if the data is larger than the caches, if the storage \
-         is full, or after hours of writes."
+        "Rate: {rate} transactional I/Os from four sessions. The 95 % intervals describe only this \
+         half minute. They do not apply if the data is larger than the caches, if the storage is \
+         full, or after hours of writes."
     ));
     all.push(format!("Space: {free}."));
     if !capacity.limits_broken.is_empty() {
         let broken: Vec<String> = capacity.limits_broken.iter().map(|name| label(name)).collect();
         all.push(format!(
-            "At this rate, measurements exceeded a limit ({}), so the storage sustains only a \
-             lower rate.",
+            "At this rate, the measurement exceeded at least one limit ({}), so the storage \
+             sustains only a lower rate.",
             broken.join("; ")
         ));
     }

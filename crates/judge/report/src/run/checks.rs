@@ -91,8 +91,8 @@ pub(crate) fn label(name: &str) -> String {
         "cuts_with_losses" => return "cuts with losses".to_owned(),
         "bandwidth" | "capacity" => return name.to_owned(),
         "trace_rate" => return "rate of the trace".to_owned(),
-        "trace_lag_p99" => return "lag behind the trace, 99th percentile".to_owned(),
-        "trace_lag_end" => return "lag behind the trace, at its end".to_owned(),
+        "trace_lag_p99" => return "99th percentile of the lag behind the trace".to_owned(),
+        "trace_lag_end" => return "lag behind the trace when the trace ends".to_owned(),
         _ => {}
     }
     if let Some((stream, check)) = name.split_once(": ") {

@@ -39,7 +39,7 @@ pub(super) fn section(bundle: &Bundle) -> Section {
     let total: u64 = condition.iter().map(|(_, phase)| phase.written_bytes).sum();
     let lasted = last.start_ns + last.duration_ns - first.start_ns;
     let mut says = format!(
-        "Before the measurement, {} were written in {}.",
+        "Before the measurement, the run wrote {} in {}.",
         Unit::Size.show(total as f64, Letters::Unicode),
         Unit::Elapsed.show(lasted as f64, Letters::Unicode)
     );

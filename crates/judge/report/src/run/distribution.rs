@@ -55,9 +55,10 @@ pub(crate) fn percentiles(bundle: &Bundle) -> Table {
             }
         }
     }
-    table.note = "Computed from merged histograms of three significant digits. A percentile is \
-     n/a if fewer than ten I/Os are above it. Latency is measured from the intended start, service \
-     time from just before submission."
+    table.note = "The percentiles are computed from merged histograms with three significant \
+     digits. A percentile is n/a if fewer than ten I/Os took longer than its value. Latency is \
+     measured from the intended start of an I/O, and service time from the moment just before the \
+     I/O is submitted."
         .to_owned();
     drop_empty_percentiles(&mut table);
     table
@@ -110,13 +111,13 @@ fn chart(bundle: &Bundle) -> Option<Plot> {
         "distribution",
         "Distribution of latency",
         Axis::log("latency", Unit::Latency),
-        Axis::linear("share of the I/Os", Unit::Share),
+        Axis::linear("share of all I/Os of this kind", Unit::Share),
     )
     .size(860.0, 240.0)
     .says(
-        "Each step shows the share of the I/Os of one kind in one histogram bin; there are 24 \
-         bins per decade of latency. Two humps indicate that data came from two sources, such as \
-         a cache and the media.",
+        "Each step shows the share of the I/Os of one kind in one histogram bin; there are 24 bins \
+         per decade of latency. A line with two peaks indicates that the data came from two \
+         sources, such as a cache and the media.",
     );
     for (kind, histogram) in drawn(bundle) {
         let (colour, points) = (kind.colour(), bins(&histogram));
@@ -125,7 +126,7 @@ fn chart(bundle: &Bundle) -> Option<Plot> {
     (!plot.marks.is_empty()).then_some(plot)
 }
 
-/// Returns a chart that shows, for each latency, the share of I/Os that took longer.
+/// Returns a chart that shows, for each latency, the share of I/Os with a higher latency.
 fn tail_chart(bundle: &Bundle) -> Option<Plot> {
     let mut plot = Plot::new(
         "latency-beyond",
@@ -135,9 +136,9 @@ fn tail_chart(bundle: &Bundle) -> Option<Plot> {
     )
     .size(860.0, 240.0)
     .says(
-        "For each kind of I/O: the share of its I/Os that took longer than the latency on the \
-         horizontal axis. p99 is at 1 %, p99.9 at 0.1 %. A line ends where fewer than ten I/Os \
-         took longer.",
+        "Each line shows, for one kind of I/O, the share of I/Os that took longer than the latency \
+         on the horizontal axis. p99 is at 1 %, and p99.9 is at 0.1 %. A line ends at the latency \
+         that fewer than ten I/Os exceeded.",
     );
     for (kind, histogram) in drawn(bundle) {
         let (colour, points) = (kind.colour(), beyond(&histogram));
@@ -222,7 +223,7 @@ mod tests {
         assert_eq!(points[0].1, Some(1.0));
         assert_eq!((share_at(5e5), share_at(3e7)), (Some(0.1), Some(0.01)));
         assert!(points.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 >= pair[1].1));
-        // Ten values are above the last point.
+        // The last point has ten larger values.
         assert_eq!(points.last().unwrap().1, Some(0.01));
         histogram.reset();
         histogram.record_n(100_000, 9).unwrap();

@@ -87,8 +87,8 @@ fn row(figures: &WindowFigures) -> Vec<Cell> {
 
 fn describe_recovery(windows: &Windows) -> String {
     let level = format!(
-        "\"Recovered\" means that from then on, the rate is at least {:.0} % of the rate before \
-         the event, and the p99 is at most {P99_FACTOR} times the p99 before the event.",
+        "\"Recovered\" means that from then on, the rate is at least {:.0} % of the rate before the \
+         event, and the p99 is at most {P99_FACTOR} times the p99 before the event.",
         RATE_SHARE * 100.0
     );
     let action = &windows.action;
@@ -103,7 +103,9 @@ fn describe_recovery(windows: &Windows) -> String {
             "Not recovered before the run ended, {} after \"{action}\".",
             elapsed(*rest_ns as f64)
         ),
-        Err(NoRecovery::Unknown(reason)) => format!("The recovery is unknown: {reason}."),
+        Err(NoRecovery::Unknown(reason)) => {
+            format!("It is unknown when the system recovered: {reason}.")
+        }
     };
     format!("{says} {level}")
 }
@@ -119,10 +121,15 @@ fn describe_stations(stations: &[StationWindows]) -> Option<String> {
     let most = stations.first()?;
     let (before, during) = most.before.zip(most.during)?;
     if during <= before {
-        return Some("No kind of station was busier during the event than before it.".to_owned());
+        return Some(
+            "None of the model's stations (devices, links, CPUs) was busier during the event than \
+             before the event."
+                .to_owned(),
+        );
     }
     let mut says = format!(
-        "During the event the utilisation rose most at {}: from {} to {}",
+        "During the event, the utilisation of {} increased more than that of other stations: from \
+         {} to {}",
         most.name,
         percent(before),
         percent(during)
@@ -134,7 +141,7 @@ fn describe_stations(stations: &[StationWindows]) -> Option<String> {
     });
     if let Some((busiest, share)) = busiest.and_then(|group| Some((group, group.busiest_during?))) {
         says.push_str(&format!(
-            "; the busiest station, {}, was at {}",
+            "; the busiest station, {}, had a utilisation of {}",
             busiest.busiest,
             percent(share)
         ));
@@ -147,7 +154,7 @@ const STATIONS_MAX: usize = 6;
 
 fn table_of_stations(stations: Vec<StationWindows>) -> Table {
     let mut table = Table::new(
-        "Utilisation of the model's stations by window, the largest increase first",
+        "Utilisation of the model's stations before, during and after the event, sorted by increase",
         vec![
             Column::words("station", "station"),
             Column::of(Unit::Share, "before", "utilisation_before"),
@@ -264,7 +271,9 @@ mod tests {
         };
         let says = describe_stations(&[drives]).unwrap_or_default();
         assert!(
-            says.contains("from 0.3 % to 0.4 %; the busiest station, drive.5, was at 48 %"),
+            says.contains(
+                "from 0.3 % to 0.4 %; the busiest station, drive.5, had a utilisation of 48 %"
+            ),
             "{says}"
         );
     }

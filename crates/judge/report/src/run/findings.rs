@@ -12,7 +12,7 @@ use crate::table::{Cell, Column, Table, Tone};
 pub(super) fn section(verdict: &Verdict) -> Section {
     let section = Section::brief("findings", "Findings");
     if verdict.findings.is_empty() {
-        let none = "No rule has a finding about this run.";
+        let none = "The rules have no findings about this run.";
         return section.with(Block::Words(none.to_owned()));
     }
     let lines = verdict.findings.iter().map(|finding| {
@@ -36,10 +36,15 @@ fn concerns(verdict: &Verdict, finding: &Finding) -> Option<String> {
     let claims = Claim::ALL.iter().filter(|claim| rule.refutes(**claim));
     let claims: Vec<&str> = claims.map(|claim| claim.word()).collect();
     Some(match claims.as_slice() {
-        [] => "It affects no claim.".to_owned(),
-        [one] => format!("It refutes the claim {one}, which this run does not make."),
+        [] => "This finding affects no claim.".to_owned(),
+        [one] => {
+            format!("This finding refutes the claim {one}, but this run does not make that claim.")
+        }
         several => {
-            format!("It refutes the claims {}; this run makes none of them.", several.join(", "))
+            format!(
+                "This finding refutes the claims {}, but this run makes none of these claims.",
+                several.join(", ")
+            )
         }
     })
 }
@@ -87,8 +92,8 @@ pub(crate) fn claims_line(verdict: &Verdict) -> Section {
     Section::terminal("claims-line", title).with(Block::Facts(facts))
 }
 
-/// Returns the facts on which the verdict relies without a check: what the plan declares, and rules
-/// that the plan allows to remain unknown.
+/// Returns what the verdict relies on although it was not checked: declarations of the plan, and
+/// rules that the plan accepts as unknown.
 fn qualifications(verdict: &Verdict) -> impl Iterator<Item = (&'static str, &[String])> {
     [
         ("declared by the plan, not measured", verdict.declared.as_slice()),
@@ -153,8 +158,8 @@ pub(crate) fn claims(verdict: &Verdict) -> Table {
         })
         .collect();
     let mut notes = vec![
-        "A claim states what the figures prove. Each claim has its own rules, and `not shown` \
-         means that this evidence does not prove the claim."
+        "A claim states what the figures prove. Each claim has its own rules, and `not shown` means \
+         that this evidence does not prove the claim."
             .to_owned(),
     ];
     let taken_on_trust = qualifications(verdict);
@@ -169,15 +174,14 @@ fn meaning(claim: &str) -> &'static str {
         "media-read" => "reads came from the media, not from a cache",
         "cached-read" => "reads came from a cache, as the plan states",
         "burst-write" => "writes were accepted at this rate for a short time",
-        "sustained-write" => "writes can continue at this rate indefinitely",
+        "sustained-write" => "writes can continue at this rate for any length of time",
         "durable-write" => "acknowledged writes survive a loss of power",
         "tail-latency" => "users would see the high percentiles of latency that were measured",
         "trace-replay" => {
-            "the operations were those of the trace, in the same order and at the \
-         same times"
+            "the run replayed the operations of the trace, in the same order and at the same times"
         }
         "in-memory" => "the target is this host's memory, as the plan states",
-        "comparative" => "one system is faster or slower than another",
+        "comparative" => "one system is faster or slower than another system",
         _ => "",
     }
 }
@@ -196,7 +200,7 @@ fn passed(verdict: &Verdict) -> Block {
         })
         .collect();
     table.note = format!(
-        "Rules version {}. Unchecked rules count as unknown, never as passed.",
+        "Version {} of the rules. A rule that was not checked counts as unknown, never as passed.",
         verdict.rules_version
     );
     Block::Table(table)

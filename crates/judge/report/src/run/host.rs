@@ -64,12 +64,14 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
     let mut facts = vec![
         Fact::new("generator, user CPU", time(generator.user_ns)),
         Fact::new("generator, system CPU", time(generator.system_ns)),
-        Fact::new("generator, polling", time(spun_ns))
-            .note("included in the generator's CPU time; spent while no operation was ready"),
+        Fact::new("generator, polling", time(spun_ns)).note(
+            "time in which a thread waited for an operation without sleeping; included in the \
+             generator's CPU time",
+        ),
         Fact::new("generator, memory", size(generator.resident_bytes_max))
             .note("maximum resident size"),
         Fact::new("read from storage", size(generator.storage_read_bytes))
-            .note("by the generator process, according to the kernel"),
+            .note("bytes that the generator process read, according to the kernel"),
         Fact::new("written to storage", size(generator.storage_written_bytes)),
     ];
     facts.extend(threads(generator));
@@ -91,8 +93,8 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
         facts.push(Fact::new("sequential log writes", share(profile.log_sequential_share)));
     }
     facts.extend([
-        Fact::new("compressed size of data", share(profile.compressed_share))
-            .note("with LZ4, in chunks of 64 KiB"),
+        Fact::new("compressed size, share of the data", share(profile.compressed_share))
+            .note("compressed with LZ4, in chunks of 64 KiB"),
         Fact::new("blocks of zeroes", share(profile.zero_share)),
         Fact::new("repeated blocks", share(profile.duplicate_share)),
     ]);
@@ -133,15 +135,21 @@ fn threads(generator: &Generator) -> Vec<Fact> {
 fn lateness(bundle: &Bundle) -> Vec<Fact> {
     let counters = &bundle.run.counters;
     let about = [
-        ("generator_lag", "delay by the generator", "operations that the generator delayed"),
-        ("full_queue_lag", "delay by full queue", "operations delayed because all slots were busy"),
+        ("generator_lag", "delay caused by the generator", "operations that the generator delayed"),
+        (
+            "full_queue_lag",
+            "delay caused by a full queue",
+            "operations delayed because all slots were busy",
+        ),
     ];
     let each = about.into_iter().filter_map(|(name, label, why)| {
         let of = |what: &str| counters.get(&format!("{name}_{what}")).copied();
         let (count, p99_ns) = (of("operations").filter(|count| *count > 0)?, of("ns_p99")?);
         let show = |ns: u64| Unit::Latency.show(ns as f64, Letters::Unicode);
         let (median, most) = (show(of("ns_p50")?), show(of("ns_max")?));
-        let note = format!("99th percentile of {count} {why}; median {median}, maximum {most}");
+        let note = format!(
+            "99th percentile of the delays of {count} {why}; median {median}, maximum {most}"
+        );
         Some(Fact::new(label, Cell::number(Unit::Latency, p99_ns as f64)).note(note))
     });
     each.collect()
@@ -149,7 +157,7 @@ fn lateness(bundle: &Bundle) -> Vec<Fact> {
 
 fn devices(bundle: &Bundle) -> Table {
     let mut table = Table::new(
-        "Block devices, by the kernel's counters",
+        "Block devices, according to the kernel's counters",
         vec![
             Column::words("device", "device"),
             Column::of(Unit::Count, "reads", "reads"),
@@ -187,7 +195,8 @@ fn devices(bundle: &Bundle) -> Table {
             ]
         })
         .collect();
-    table.note = "These counts include other programs that use the same device.".to_owned();
+    table.note =
+        "These counts include the I/O of other programs that use the same device.".to_owned();
     table
 }
 
@@ -204,7 +213,7 @@ pub(super) fn environment(bundle: &Bundle) -> Section {
         Fact::new("distribution", text(&environment.distribution)),
         Fact::new("kernel", text(&environment.kernel)),
         Fact::new("CPU", text(&environment.cpu_model)),
-        Fact::new("CPUs", number(environment.cpus)).note("available to the run"),
+        Fact::new("CPUs", number(environment.cpus)).note("CPUs that the run could use"),
         Fact::new("memory", size(environment.memory_bytes)),
         Fact::new("memory available", size(environment.memory_available_bytes))
             .note("at the start"),

@@ -29,7 +29,7 @@ pub(super) fn brief(bundle: &Bundle) -> Section {
         .with(Block::List(errors(bundle, inside)))
 }
 
-/// Describes how far the model's figures differ from published ones, and in which conditions the
+/// Describes how far the model's figures differ from published figures, and in which conditions the
 /// model was never compared with published systems.
 fn errors(bundle: &Bundle, inside: &ModelStatistics) -> Vec<String> {
     let Some(record) = &inside.record else {
@@ -44,7 +44,8 @@ fn errors(bundle: &Bundle, inside: &ModelStatistics) -> Vec<String> {
     };
     let bands: Vec<String> = record.bands.iter().map(band).collect();
     let mut says = vec![format!(
-        "Ratios of modelled to published figures, smallest to largest (number of figures): {}.",
+        "Modelled figures divided by published figures (smallest to largest ratio, with the number \
+         of figures in parentheses): {}.",
         bands.join("; ")
     )];
     says.extend(record.unchecked(bundle.plan.workload.kind(), &inside.set));
@@ -81,12 +82,13 @@ fn known(bundle: &Bundle) -> Option<(&ModelStatistics, u64)> {
 fn limit(most: &Stations) -> String {
     let utilisation = most.utilisation_max.unwrap_or(0.0);
     if utilisation <= 0.0 {
-        return "No station was busy.".to_owned();
+        return "No station (device, link or CPU) was busy.".to_owned();
     }
     // Utilisation law: at a utilisation of 0.25, the station would be saturated at 4 times this
     // load.
     format!(
-        "The bottleneck is {}: it would be saturated at {:.2} times this load with the same mix.",
+        "The bottleneck is {}: it would be saturated at {:.2} times this load with the same mix of \
+         operations.",
         most.busiest,
         1.0 / utilisation
     )
@@ -94,7 +96,7 @@ fn limit(most: &Stations) -> String {
 
 fn places(inside: &ModelStatistics) -> Table {
     let mut table = Table::new(
-        "Sources of reads and destinations of writes",
+        "Locations from which data was read and to which it was written",
         vec![
             Column::words("location", "place"),
             Column::of(Unit::Count, "reads", "reads"),
@@ -159,8 +161,8 @@ fn path_table(path: &plimsoll_evidence::model_statistics::Path) -> Table {
         ]);
     }
     table.note = format!(
-        "mean latency {}, from the critical paths of {} operations; stations with a share below \
-         0.5 % are omitted",
+        "mean latency {}, from the critical paths of {} operations; the table omits stations with a \
+         share below 0.5 %",
         Unit::Latency.show(mean_ns, Default::default()),
         path.traced
     );

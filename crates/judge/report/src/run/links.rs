@@ -8,7 +8,8 @@ use crate::table::{Cell, Column, Table};
 
 /// Returns the table of one host; empty if no interface was observed or there was no traffic.
 pub(super) fn table(bundle: &Bundle) -> Table {
-    let mut table = Table::new("Network interfaces, by the kernel's counters", columns().into());
+    let mut table =
+        Table::new("Network interfaces, according to the kernel's counters", columns().into());
     let Some(links) = &bundle.observed.links else { return table };
     table.rows = links.interfaces.iter().filter(|one| is_shown(one)).map(row).collect();
     table.note = note(links);
@@ -33,7 +34,7 @@ pub(crate) fn table_of_hosts<'a>(hosts: impl Iterator<Item = (&'a str, &'a Bundl
 }
 
 const PROGRAMS: &str = "The counts include traffic of other programs. Bytes that pass through \
- several interfaces are counted at each of them.";
+                        several interfaces are counted at each of them.";
 
 fn columns() -> [Column; 7] {
     [

@@ -24,21 +24,22 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
         (Driver::Foreign, _) => "Another tool measured; Plimsoll judged its results.".to_owned(),
         (_, true) => format!(
             "Closed loop of {}: an operation starts when the previous one has ended. While the \
-             storage stalls, no new operations start. The percentiles do not include the \
-             operations that would have started during the stall (coordinated omission). Latency \
-             is measured from the time at which the operation was due to start.",
+             storage stalls, no new operations start. The percentiles therefore lack the operations \
+             that a user would have started during the stall (coordinated omission). Latency is \
+             measured from the time at which the operation was due to start.",
             super::threads(engine.sessions)
         ),
-        (_, false) => "Open loop: operations start at their scheduled times whether or not \
-            earlier ones have ended. Latency is measured from the scheduled time, so that a stall \
-            adds to the latency of every operation that it delays."
+        (_, false) => "Open loop: each operation starts at its scheduled time, even if earlier \
+                       operations have not ended. Latency is measured from the scheduled time, so \
+                       that a stall adds to the latency of every operation that it delays."
             .to_owned(),
     });
     if run.driver != Driver::Model {
         notes.push(
-            "Evidence has one of three tiers. T1: Plimsoll's own engine measured. T2: another \
-             tool measured while Plimsoll observed the underlying system. T3: only a result file \
-             exists, which never shows where the data came from or whether writes are durable."
+            "Evidence has one of three tiers. T1: Plimsoll's own engine measured the storage. T2: \
+             another tool measured it while Plimsoll observed the underlying system. T3: there is \
+             only a result file. A result file never shows where the data came from or whether \
+             writes are durable."
                 .to_owned(),
         );
     }
@@ -66,16 +67,16 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
             "Latencies are recorded in HdrHistograms of three significant digits and merged; \
              percentiles are never averaged. A percentile is shown if at least ten I/Os are above \
              it.",
-            "A 95 % interval is computed from the means of ten batches of the measured phase. It \
-             is omitted if the samples are too strongly correlated. A mean passes if its interval \
-             is within the limit, or if each of the ten batch means is.",
-            "Unknown means not observed. It never counts as zero or as passed. A claim that is not \
-             shown may still be true; this evidence does not prove it.",
+            "A 95 % interval is computed from the means of ten batches of the measured phase. The \
+             interval is omitted if the samples are too strongly correlated. A mean passes if its \
+             interval is within the limit, or if each of the ten batch means is within the limit.",
+            "Unknown means that Plimsoll could not observe the fact. It never counts as zero or as \
+             passed. A claim that is not shown may still be true; this evidence does not prove it.",
         ]
         .map(str::to_owned),
     );
     notes.push(format!(
-        "I/O engine: {}{}; {} operating-system threads.",
+        "I/O engine: {}{}, with {} operating-system threads.",
         engine.kind,
         if engine.why.is_empty() { String::new() } else { format!(" ({})", engine.why) },
         engine.threads
@@ -142,7 +143,7 @@ fn paths(bundle: &Bundle) -> Table {
 
 pub(super) fn ledger(bundle: &Bundle) -> Section {
     let Some(ledger) = &bundle.run.ledger else {
-        let words = "This run is in no ledger, so the number of earlier attempts is unknown.";
+        let words = "No ledger contains this run, so the number of earlier attempts is unknown.";
         let section = Section::full("ledger", "Ledger");
         return match bundle.run.driver {
             Driver::Foreign => empty_section(),
@@ -179,14 +180,14 @@ fn tries(ledger: &LedgerPosition) -> String {
         (ledger.earlier_runs_alike, ledger.earlier_alike_not_completed)
     {
         return match alike {
-            0 => "The ledger has no earlier run of the same test on this system.".to_owned(),
+            0 => "The ledger contains no earlier run of the same test on this system.".to_owned(),
             1 => format!(
-                "The ledger has one earlier run of the same test on this system; it {}.",
+                "The ledger contains one earlier run of the same test on this system; that run {}.",
                 if given_up == 1 { "did not complete" } else { "completed" }
             ),
             n => format!(
-                "The ledger has {n} earlier runs of the same test on this system; {given_up} of \
-                 them did not complete."
+                "The ledger contains {n} earlier runs of the same test on this system; {given_up} \
+                 of these runs did not complete."
             ),
         };
     }
@@ -198,8 +199,8 @@ fn tries(ledger: &LedgerPosition) -> String {
             if ledger.earlier_runs_not_completed == 1 { "did not complete" } else { "completed" }
         ),
         _ => format!(
-            "This is run {} of this plan on this machine; of the {earlier} earlier runs, {} did \
-             not complete.",
+            "This is run {} of this plan on this machine; of the {earlier} earlier runs, {} did not \
+             complete.",
             earlier + 1,
             match ledger.earlier_runs_not_completed {
                 0 => "none".to_owned(),

@@ -58,9 +58,9 @@ fn requested(replay: &Replay) -> Fact {
         false => format!(" of {}", replay.operations),
     };
     let pace = match replay.speed {
-        None => "as fast as the target allows".to_owned(),
-        Some(1.0) => "at the recorded pace".to_owned(),
-        Some(speed) => format!("{speed} times as fast as recorded"),
+        None => "to be started as fast as the target allows".to_owned(),
+        Some(1.0) => "to be started at the recorded pace".to_owned(),
+        Some(speed) => format!("to be started {speed} times as fast as recorded"),
     };
     let flushes = match due.flushes {
         0 => String::new(),
@@ -82,7 +82,7 @@ fn places(replay: &Replay) -> Fact {
     let mut note =
         format!("{:.1} % of the operations were moved to another offset", share(mapping.moved));
     for (n, what) in [
-        (mapping.folded, "have an offset to which several addresses of the trace are mapped"),
+        (mapping.folded, "share their offset on the target with other addresses of the trace"),
         (mapping.rounded, "were rounded to the block size"),
     ] {
         if n > 0 {
@@ -90,7 +90,8 @@ fn places(replay: &Replay) -> Fact {
         }
     }
     let text = format!(
-        "{}: the trace's addresses span {}, of which it accesses at most {}; the target has {}",
+        "{}: the addresses of the trace span a range of {}, of which the trace accesses at most {}; \
+         the size of the target is {}",
         mapping.rule,
         size(mapping.extent_bytes),
         size(mapping.touched_bytes.min(mapping.extent_bytes)),
@@ -102,16 +103,15 @@ fn places(replay: &Replay) -> Fact {
 fn began(replay: &Replay, begun: &TraceBegun) -> Vec<Fact> {
     let never = match begun.never {
         0 => String::new(),
-        n => format!(", {n} never started"),
+        n => format!(", {n} more never started"),
     };
     let took = begun.took_ns.map_or(String::new(), |ns| format!(" in {}", elapsed(ns as f64)));
     let order = match (begun.threads, replay.trace.out_of_order) {
-        (0 | 1, 0) => "in the order of the trace".to_owned(),
+        (0 | 1, 0) => "started in the order of the trace".to_owned(),
         (0 | 1, n) => format!(
-            "in the order of their recorded times; {n} were out of order in the \
-         trace"
+            "started in the order of their recorded times; {n} were out of order in the trace"
         ),
-        (n, _) => format!("by {n} threads, so the order is not preserved"),
+        (n, _) => format!("started by {n} threads, so the order of the trace is not preserved"),
     };
     let all = if replay.due.flushes > 0 { "operations and flushes" } else { "operations" };
     let text = format!("{} {all}{took}{never}", begun.operations);
@@ -139,7 +139,7 @@ fn left_out(replay: &Replay) -> String {
         trace.left_out.iter().map(|(what, count)| format!("{count} {what}")).collect();
     for (n, what) in [
         (trace.unreadable_lines, "lines that cannot be read"),
-        (replay.mapping.outside, "operations beyond the end of the target"),
+        (replay.mapping.outside, "operations after the end of the target"),
     ] {
         if n > 0 {
             parts.push(format!("{n} {what}"));

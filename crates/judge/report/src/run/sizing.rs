@@ -66,7 +66,7 @@ fn throughput(bundle: &Bundle, verdict: &Verdict) -> Vec<Fact> {
     let is_mailbox = bundle.plan.workload.mailbox().is_some();
     let words = match is_mailbox {
         true => ["initial database size", "final database size", "databases"],
-        false => ["data at the start", "data at the end", "instances"],
+        false => ["data size at the start", "data size at the end", "instances"],
     };
     let sessions = bundle.run.engine.sessions;
     if let (Some(achieved), true) = (verdict.achieved_iops_per_s, sessions > 0) {
@@ -144,14 +144,14 @@ fn ratios(bundle: &Bundle) -> Vec<Fact> {
     };
     vec![
         show(
-            "database reads to writes",
+            "ratio of database reads to writes",
             ratio(reads.sums.count, writes.sums.count),
-            "to 1; published ratios: 1.5 to 2 reads per write",
+            "reads per write; published ratios: 1.5 to 2",
         ),
         show(
-            "database to log I/Os",
+            "ratio of database I/Os to log writes",
             ratio(reads.sums.count + writes.sums.count, log.sums.count),
-            "to 1; published ratios: 8 to 12 (2007), 2.7 to 3.8 (2010)",
+            "database I/Os per log write; published ratios: 8 to 12 (2007), 2.7 to 3.8 (2010)",
         ),
         Fact::new("average log write", Cell::maybe(Unit::Size, log.size_bytes_avg()))
             .note("published goal: 6 to 8 KiB"),
@@ -199,7 +199,7 @@ pub(super) fn parameters(bundle: &Bundle) -> Section {
         section = section.with(Block::Facts(mailbox(store)));
     }
     section = section.with(Block::Listing {
-        caption: "The plan as written (plan.toml)".to_owned(),
+        caption: "The plan as the user wrote it (plan.toml)".to_owned(),
         text: bundle.plan_text.clone(),
     });
     if let Some(job) = &bundle.job_text {
@@ -210,7 +210,7 @@ pub(super) fn parameters(bundle: &Bundle) -> Section {
     if let Ok(resolved) = bundle.plan.to_toml() {
         section = section.with(Block::Listing {
             caption: format!(
-                "The plan as run, with all defaults (resolved.toml, SHA-256 {})",
+                "The plan that was run, with all defaults filled in (resolved.toml, SHA-256 {})",
                 bundle.run.plan_sha256
             ),
             text: resolved,
@@ -225,7 +225,7 @@ fn mailbox(store: &Mailbox) -> Vec<Fact> {
     let mix = &store.mix;
     let percent = |p: f64| Unit::Share.show(p / 100.0, Letters::Unicode);
     let pace = match store.pace {
-        Pace::Free => "free: each thread issues operations as fast as it can",
+        Pace::Free => "unlimited: each thread issues operations as fast as it can",
         Pace::Target => "target: open loop at the required rate",
     };
     let maintenance = store.maintenance.as_ref().map_or("off".to_owned(), |m| {

@@ -305,7 +305,7 @@ fn rate_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis, verdict: &Verdic
     let transactional = all.iter().filter(|timed| timed.kind.group == "transactional").count();
     if transactional > 1 {
         let slots = slots(bundle, window, |class| class.group == "transactional");
-        plot = plot.mark(mark("transactional, reads and writes", 6, &slots, per_second));
+        plot = plot.mark(mark("transactional I/Os (reads and writes)", 6, &slots, per_second));
     }
     // These classes are not drawn, because their I/Os are already counted: a durable write is also
     // a write, and a first byte belongs to a read.
@@ -358,8 +358,8 @@ fn latency_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis) -> Plot {
     plot.says(match width_ns {
         0 => "Mean of each interval, on a logarithmic axis.".to_owned(),
         ns => format!(
-            "Means over {}, on a logarithmic axis: a limit on the maximum is compared with the \
-             largest of these means.",
+            "Means over intervals of {}, on a logarithmic axis. A limit on the maximum latency is \
+             compared with the largest of these means.",
             crate::number::elapsed(ns as f64)
         ),
     })

@@ -29,14 +29,14 @@ impl ComparisonDrawing<'_> {
         };
         let mut plot = Plot::new(
             "ratios",
-            "Ratios, with 95 % intervals",
+            "Ratios, with 95 % confidence intervals",
             axis,
             Axis::names("", names),
         )
         .size(860.0, height.max(140.0))
         .says(format!(
             "Each point is the ratio of a mean to the mean of {}. If the interval of a point \
-             crosses the line, the runs show no difference.",
+             crosses the line at 1, the runs show no difference.",
             self.0.names.first().map_or("the first", String::as_str)
         ));
         for (at, name) in self.0.names.iter().enumerate().skip(1) {
@@ -124,7 +124,7 @@ impl ComparisonDrawing<'_> {
         table
     }
 
-    /// Returns the table with a row for each metric of each side.
+    /// Returns the table with a row for each metric of each side of the comparison.
     fn long_table(&self, common: bool) -> Table {
         let over = format!("over {}", self.0.names.first().map_or("the first", String::as_str));
         let columns = vec![
@@ -173,8 +173,8 @@ impl ComparisonDrawing<'_> {
         cells
     }
 
-    /// Returns the figures of the headline: the first metric of each side and, if there are two
-    /// sides, their ratio.
+    /// Returns the figures of the headline: the first metric of each side of the comparison and, if
+    /// there are two sides, their ratio.
     pub fn figures(&self) -> Vec<Fact> {
         let Some(metric) = self.0.metrics.first().filter(|_| self.0.names.len() <= FIGURES_MAX)
         else {
@@ -213,7 +213,7 @@ impl ComparisonDrawing<'_> {
             .with(Block::Table(self.table()))
     }
 
-    /// Returns the table of conditions that differ, with the value of each side.
+    /// Returns the table of conditions that differ, with the value of each side of the comparison.
     pub fn differences(&self) -> Section {
         let mut table = Table::new("", vec![Column::words("condition", "condition")]);
         for (at, name) in self.0.names.iter().enumerate() {
@@ -254,7 +254,7 @@ fn with_units(name: &str, values: &[String]) -> Vec<String> {
         Ok(number) => unit.show(number, Letters::Unicode),
         Err(_) => value.to_owned(),
     };
-    // Several values of one side are joined by "and".
+    // Several values of one side of the comparison are joined by "and".
     let all = |value: &String| value.split(" and ").map(one).collect::<Vec<_>>().join(" and ");
     let shown: Vec<String> = values.iter().map(all).collect();
     let tells = |values: &[String]| values.iter().collect::<BTreeSet<_>>().len();

@@ -18,8 +18,8 @@ pub struct Curve<'a> {
     /// Display names of the latencies.
     latency_names: Vec<String>,
     steps: Vec<&'a TuneStep>,
-    /// Index of the step at the load line: the step with the highest rate among those that met
-    /// every ceiling.
+    /// Index of the step at the load line: the step with the highest rate among the steps that met
+    /// every latency ceiling.
     load_line: Option<usize>,
     /// Index of the step with the lowest load that meets the requirement.
     fewest: Option<usize>,
@@ -45,7 +45,7 @@ impl<'a> Curve<'a> {
         Self { tuning, load_name: tuning.load_name(), latency_names, steps, load_line, fewest }
     }
 
-    /// Returns the chart of latency over rate, with ceilings and load line.
+    /// Returns the chart of latency over rate, with the latency ceilings and the load line.
     pub fn plot(&self) -> Plot {
         let mut plot = Plot::new(
             "curve",
@@ -131,7 +131,7 @@ impl<'a> Curve<'a> {
         [line, others].into_iter()
     }
 
-    /// Returns the distinct ceilings with their latencies.
+    /// Returns the distinct latency ceilings, each with the latency that it limits.
     fn ceilings(&self) -> Vec<(f64, Vec<&str>)> {
         let mut ceilings: Vec<(f64, Vec<&str>)> = Vec::new();
         for (name, latency) in self.latency_names.iter().zip(&self.tuning.latencies) {

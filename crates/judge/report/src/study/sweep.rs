@@ -76,7 +76,7 @@ impl SweepDrawing<'_> {
         };
         let plot = Plot::new(
             &group.id(&format!("lines-{}", of.key())),
-            &format!("{}: {} over I/O size", group.name(), of.title()),
+            &format!("{}: {} by I/O size", group.name(), of.title()),
             x,
             y,
         );
@@ -105,7 +105,7 @@ impl SweepDrawing<'_> {
         let x = Axis { scale: AxisScale::Log2, ..Axis::linear("queue depth", Unit::Plain) };
         let plot = Plot::new(
             &format!("depth-{}-{pattern}-{size_bytes}", of.key()),
-            &format!("{pattern} {}: {} over queue depth", size(size_bytes), of.title()),
+            &format!("{pattern} {}: {} by queue depth", size(size_bytes), of.title()),
             x,
             match of {
                 PointFigure::Latency => Axis::log(of.title(), of.unit()),

@@ -7,7 +7,6 @@ use serde::Serialize;
 pub struct EvidenceVerification {
     /// True if all checks passed and nothing is in `doubts`.
     pub intact: bool,
-    /// Result of each run.
     pub runs: Vec<RunVerification>,
     /// Facts that no check could confirm, as sentences.
     pub doubts: Vec<String>,
@@ -55,9 +54,8 @@ impl EvidenceVerification {
     pub fn text(&self) -> String {
         let mut text = match self.intact {
             true => "INTACT: the evidence is unchanged since its run\n\n".to_owned(),
-            false => {
-                "NOT CONFIRMED: a check failed, or was not possible on this host\n\n".to_owned()
-            }
+            false => "NOT CONFIRMED: a check failed, or a check was not possible on this host\n\n"
+                .to_owned(),
         };
         if let [run] = &self.runs[..] {
             text.push_str(&run.text());

@@ -3,14 +3,14 @@
 /// HTML elements that have no end tag.
 const VOID: [&str; 4] = ["meta", "link", "br", "hr"];
 
-/// The sequence of tags (`<p>`, `</p>`) without attribute values, and all attribute values.
+/// Sequence of the tags without their attribute values (`<p>`, `</p>`), and all attribute values.
 #[derive(Debug, Default, PartialEq)]
 pub struct Skeleton {
     pub tags: Vec<String>,
     pub values: Vec<String>,
 }
 
-/// Parses markup; fails if it is not well formed.
+/// Parses markup. Returns an error if it is not well formed.
 pub fn skeleton(markup: &str) -> Result<Skeleton, String> {
     let mut found = Skeleton::default();
     let mut open: Vec<String> = Vec::new();
@@ -59,7 +59,8 @@ pub fn skeleton(markup: &str) -> Result<Skeleton, String> {
     }
 }
 
-/// Returns the tag without brackets, and the text after it. Brackets in quotes belong to the value.
+/// Returns the tag without brackets, and the text after the tag. Brackets in quotes are part of an
+/// attribute value.
 fn tag_end(rest: &str) -> Result<(&str, &str), String> {
     let mut quoted = false;
     for (i, c) in rest.char_indices().skip(1) {
@@ -87,7 +88,7 @@ fn attributes(mut rest: &str, found: &mut Skeleton) -> Result<(), String> {
     }
 }
 
-/// Text must not contain brackets, or an ampersand without an entity.
+/// Checks that the text contains no bracket and no ampersand without an entity.
 fn check_text(text: &str) -> Result<(), String> {
     const ENTITIES: [&str; 5] = ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;"];
     let bare = text

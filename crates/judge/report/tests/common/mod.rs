@@ -1,4 +1,4 @@
-//! Synthetic bundles from a seed, for tests and review. Nothing in them was measured.
+//! Synthetic bundles from a seed, for tests and review. None of their figures was measured.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -19,7 +19,7 @@ use plimsoll_plan::Plan;
 
 const S: u64 = 1_000_000_000;
 
-/// Xorshift, which is sufficient for synthetic data.
+/// Random numbers by xorshift, which is sufficient for synthetic data.
 pub struct Chance(pub u64);
 
 impl Chance {
@@ -38,13 +38,13 @@ pub struct Sample {
     pub databases: u32,
     pub mailboxes: u64,
     pub mailbox_size: &'static str,
-    /// Mean database read latency.
+    /// Mean latency of a database read.
     pub read_ms: f64,
-    /// I/Os per second of each database.
+    /// Rate of each database in I/Os per second.
     pub rate_per_s: f64,
-    /// There is a stall in a second in the middle.
+    /// True if there is a stall of one second in the middle.
     pub stall: bool,
-    /// Direct I/O was not available.
+    /// True if direct I/O was not available.
     pub buffered: bool,
 }
 
@@ -70,7 +70,7 @@ pub const LONG: Sample = Sample {
     buffered: false,
 };
 
-/// The length is short enough for tests, and long enough that the charts are lines.
+/// Run of 15 minutes: short enough for tests, and long enough that its charts show lines.
 pub const QUARTER: Sample = Sample { measure_s: 900, ..LONG };
 
 /// Returns the plan of a sample.
@@ -84,14 +84,12 @@ pub fn plan_text(sample: Sample) -> String {
         ),
     };
     format!(
-        "# ClassData up.\nversion = 1\nname = \"exchange-1000-heavy\"\n\
-         description = \"1,000 heavy mailboxes of 1 GiB at 0.2 IOPS each\"\n\
-         demonstration = {demonstration}\n\n\
-         [requirement]\ndb_read_latency_avg = \"20ms\"\n\
-         log_write_latency_avg = \"10ms\"\n\n[target]\n{paths}\n\n\
-         [workload.mailbox]\nmailboxes = {}\niops_per_mailbox = 0.2\nmailbox_size = \"{}\"\n\
-         databases = {}\nthreads_per_database = 4\n\n[phases]\nmeasure = \"{}s\"\n\n\
-         [evidence]\nmin_measure = \"{min}\"\n",
+        "# ClassData up.\nversion = 1\nname = \"exchange-1000-heavy\"\ndescription = \"1,000 heavy \
+         mailboxes of 1 GiB at 0.2 IOPS each\"\ndemonstration = \
+         {demonstration}\n\n[requirement]\ndb_read_latency_avg = \"20ms\"\nlog_write_latency_avg = \
+         \"10ms\"\n\n[target]\n{paths}\n\n[workload.mailbox]\nmailboxes = {}\niops_per_mailbox = \
+         0.2\nmailbox_size = \"{}\"\ndatabases = {}\nthreads_per_database = 4\n\n[phases]\nmeasure \
+         = \"{}s\"\n\n[evidence]\nmin_measure = \"{min}\"\n",
         sample.mailboxes, sample.mailbox_size, sample.databases, sample.measure_s
     )
 }
@@ -217,14 +215,14 @@ struct Spec {
     name: &'static str,
     group: &'static str,
     is_read: bool,
-    /// Rate, as a fraction of the database's rate.
+    /// Rate of the class, as a fraction of the database's rate.
     share: f64,
     size_bytes: u64,
-    /// Latency, relative to the latency of a database read.
+    /// Latency of the class, relative to that of a database read.
     factor: f64,
 }
 
-// Classes in the form in which the mail store records them.
+// Classes that the mail store records for each database.
 const CLASSES: &[Spec] = &[
     Spec {
         name: "read",

@@ -1,4 +1,4 @@
-//! Synthetic studies, for tests and review. Nothing in them was measured.
+//! Synthetic studies, for tests and review. None of their figures was measured.
 
 #![allow(dead_code, reason = "each user takes a part")]
 
@@ -11,7 +11,7 @@ use plimsoll_judge::sweep::{IoShape, KeyFigure, Sweep, SweepPoint};
 use plimsoll_judge::tuning::{Latency, Range, TuneStep, Tuning};
 use plimsoll_plan::Knob;
 
-/// A curve that falls after its knee.
+/// Creates a search on a system whose throughput falls above its knee.
 pub fn search() -> Tuning {
     let steps = [
         (1, 1_200., 1.9, 0.4),
@@ -59,7 +59,7 @@ pub fn search() -> Tuning {
     }
 }
 
-/// A sweep of six sizes and five mixes, without one of the points.
+/// Creates a sweep of six sizes and five mixes, in which one point is missing.
 pub fn sweep() -> Sweep {
     let mut points = Vec::new();
     for (column, kib) in [4u64, 8, 16, 32, 64, 128].into_iter().enumerate() {
@@ -116,8 +116,8 @@ pub fn key_figure(name: &str, rate_per_s: f64, bandwidth_bytes_per_s: f64) -> Ke
     KeyFigure { name, label, rate_per_s, bandwidth_bytes_per_s, latency_ns_avg: None }
 }
 
-/// Two file systems: one metric is clearly better, one metric has no significant difference, and
-/// one metric is clearly worse.
+/// Creates a comparison of two file systems. The second is clearly better in one metric, equal in
+/// another, and clearly worse in a third.
 pub fn comparison() -> Comparison {
     let side = |mean: f64, half: f64, ratio: Option<(f64, f64, f64)>| SideFigure {
         values: Vec::new(),

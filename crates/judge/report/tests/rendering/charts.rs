@@ -1,4 +1,4 @@
-//! Charts are well formed for any data.
+//! Charts are well-formed SVG for any data.
 
 use crate::markup;
 use plimsoll_report::chart::plot::Dot;
@@ -94,8 +94,8 @@ proptest! {
     }
 }
 
-/// A series of two hours with a point per second is reduced to the pixels, but the slowest second
-/// stays visible.
+/// A series of two hours with one point per second is reduced to the width in pixels, but the
+/// slowest second stays visible.
 #[test]
 fn a_long_series_is_small_and_keeps_its_peak() {
     let points = (0..7_200)
@@ -115,7 +115,8 @@ fn a_long_series_is_small_and_keeps_its_peak() {
         .split(['M', 'L'])
         .filter_map(|point| point.split_once(' ')?.1.parse::<f64>().ok())
         .fold(f64::INFINITY, f64::min);
-    // The frame begins at 25 px; 900 ms of 1 s are in its top fifth.
+    // The frame starts at 25 px. The peak of 900 ms must be in the top fifth of the axis, which
+    // ends at 1 s.
     assert!(highest < 25.0 + 0.2 * 195.0, "{highest}");
 }
 

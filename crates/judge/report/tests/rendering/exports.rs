@@ -1,4 +1,4 @@
-//! Exports for other tools are complete, in base units, and agree with the evidence.
+//! Exports for other tools are complete, use base units, and agree with the evidence.
 
 use crate::common::{self, QUICK};
 use plimsoll_judge::judge;
@@ -31,7 +31,7 @@ fn csv_has_the_totals_of_each_class() {
         assert_eq!(line[column("latency_ns_max")], class.latency_ns_max.to_string());
         let average: f64 = line[column("latency_ns_avg")].parse().unwrap();
         assert!((average - class.latency_ns_sum as f64 / class.count as f64).abs() < 1e-6);
-        // p99.9 needs at least 10,000 I/Os.
+        // A p99.9 is exported only if there are at least 10,000 I/Os.
         let p999 = &line[column("latency_ns_p999")];
         assert_eq!(p999.is_empty(), class.count < 10_000, "{}: {p999}", class.name);
     }
@@ -73,7 +73,7 @@ fn fio_json_has_what_fio_plot_draws_by() {
     assert!(number(&side["iops_min"]) <= number(&side["iops_mean"]));
     assert!(number(&side["iops_mean"]) <= number(&side["iops_max"]));
     assert!((number(&side["iops_mean"]) / number(&side["iops"]) - 1.0).abs() < 0.1);
-    // Each operation is in exactly one step.
+    // The shares of all latency ranges add up to 100 %, so each operation is in exactly one range.
     let shares: f64 = ["latency_ns", "latency_us", "latency_ms"]
         .iter()
         .flat_map(|unit| job[unit].as_object().unwrap().values())

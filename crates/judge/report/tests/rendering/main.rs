@@ -1,4 +1,4 @@
-//! Reports as text, SVG, HTML and exports, without a browser.
+//! Tests reports as text, SVG, HTML and exports, without a browser.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../common/mod.rs"]

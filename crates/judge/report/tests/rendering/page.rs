@@ -1,4 +1,4 @@
-//! The page is complete and self-contained, and names cannot inject markup.
+//! Tests that the page is complete and self-contained, and that names cannot inject markup.
 
 use crate::common::{self, QUARTER, QUICK, Sample};
 use crate::markup::skeleton;
@@ -35,7 +35,7 @@ fn pages_ask_nothing_of_any_other_place() {
     assert!(page.contains("default-src 'none'"));
 }
 
-/// Returns the drawing of a chart from the page.
+/// Returns the figure with the chart `id` from the page.
 fn figure<'a>(page: &'a str, id: &str) -> &'a str {
     let from = page.find(&format!("<figure class=\"plot\" id=\"{id}\">")).unwrap();
     let length = page[from..].find("</figure>").unwrap();
@@ -47,7 +47,7 @@ fn what_stands_in_backticks_is_set_as_code() {
     let page = page(&common::bundle(Sample { buffered: true, ..QUICK }));
     let mut prose = page.as_str();
     let mut seen = String::new();
-    // Plans may contain backticks, and so may the script.
+    // Skips the plan and the script, which may contain backticks.
     while let Some((before, after)) = prose.split_once("<pre>") {
         seen.push_str(before);
         prose = after.split_once("</pre>").unwrap().1;
@@ -66,7 +66,8 @@ fn every_chart_is_drawn_anew_for_a_narrow_page_and_every_cell_says_what_it_is() 
     assert!(page.contains("data-title=\"result\""), "the result has no name of its own");
 }
 
-/// The flush of a store on close is not load and does not affect the scale.
+/// When a store closes, it flushes its cache. This is not load, so it must not affect the scale of
+/// the charts.
 #[test]
 fn the_flush_at_the_end_does_not_squash_the_charts() {
     use plimsoll_evidence::run::PhaseKind;
@@ -117,7 +118,7 @@ fn a_hypervisor_without_a_name_is_named_once_and_a_run_without_a_measurement_say
     );
 }
 
-/// Phrases that readers misunderstand must not appear in any report.
+/// No report may contain phrases that readers misunderstand.
 #[test]
 fn no_report_says_one_of_many_or_ends_before_its_list() {
     use plimsoll_evidence::run::EndKind;
@@ -162,7 +163,7 @@ fn no_report_says_one_of_many_or_ends_before_its_list() {
     }
 }
 
-/// Terms of the project are explained where they first appear.
+/// Each term of the project is explained at its first occurrence.
 #[test]
 fn words_of_our_own_are_explained_where_they_first_appear() {
     let bundle = common::bundle(QUICK);
@@ -181,7 +182,7 @@ fn words_of_our_own_are_explained_where_they_first_appear() {
     }
 }
 
-/// A name that tries to break out of text, attributes, scripts and styles.
+/// Name that tries to escape from text, attributes, scripts and styles.
 const HOSTILE: &str = "\"'><img src=x onerror=alert(1)></script></style><!--&\u{1b}[31m\u{7}";
 
 fn hostile(mut bundle: Bundle) -> Bundle {
@@ -242,8 +243,8 @@ fn names_cannot_break_out() {
     assert!(!attacked.contains("<img"));
     assert!(!attacked.contains('\u{1b}'));
     let verdict = judge(&benign);
-    // Two counters with the same name become one counter, so only the name of the run is replaced by
-    // a harmless name.
+    // Replaces only the name of the run. If counters had harmless names too, they could have equal
+    // names and merge.
     benign.run.name = "harmless".into();
     let harmless = plimsoll_report::html(&benign, &verdict).unwrap();
     assert_eq!(skeleton(&attacked).unwrap().tags, skeleton(&harmless).unwrap().tags);
@@ -305,7 +306,8 @@ fn a_quickstart_says_what_the_storage_would_carry() {
     for mount in &mut bundle.environment.mounts {
         mount.free_bytes = Some(80 << 30);
     }
-    // 621 I/Os per second would be 3,100 heavy mailboxes, but the space is too small for them.
+    // A rate of 621 I/Os per second is enough for 3,100 heavy mailboxes, but the free space is too
+    // small for them.
     for form in forms(&bundle) {
         for says in [
             "Number of mailboxes that this storage would sustain",
@@ -319,7 +321,7 @@ fn a_quickstart_says_what_the_storage_would_carry() {
             assert!(form.contains(says), "{says:?} is not in\n{form}");
         }
     }
-    // Unobserved values are unknown.
+    // If the free space was not observed, the report says that it is unknown.
     for mount in &mut bundle.environment.mounts {
         mount.free_bytes = None;
     }

@@ -1,4 +1,4 @@
-//! Reports of several runs.
+//! Tests of reports about several runs.
 
 use crate::markup;
 use crate::studies;

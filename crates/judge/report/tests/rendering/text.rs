@@ -1,4 +1,4 @@
-//! The terminal's summary, compared exactly.
+//! Compares the summary in the terminal with the exact expected text.
 
 use crate::common::{self, QUICK, Sample};
 use plimsoll_evidence::Bundle;
@@ -45,7 +45,7 @@ fn colour_changes_nothing_but_colour() {
         rest = after.split_once('m').map_or("", |(_, after)| after);
     }
     stripped.push_str(rest);
-    // A verdict in colour has padding.
+    // In colour, the verdict has a space on each side.
     assert_eq!(stripped.replacen(" PASS ", "PASS", 1), plain);
 }
 
@@ -75,7 +75,7 @@ fn an_interval_without_an_answer_has_a_rate_of_zero() {
     };
     bundle.series.retain(|row| !is_silent(row));
     assert!(spark(&bundle).contains(" 0/s –"), "{}", spark(&bundle));
-    // The rows of another tool may be lost.
+    // For another tool, rows may be missing from its log, so a gap does not mean a rate of zero.
     bundle.run.driver = Driver::Foreign;
     assert!(!spark(&bundle).contains(" 0/s –"), "{}", spark(&bundle));
 }

@@ -14,12 +14,12 @@ use super::{Input, SearchAnalysis};
 pub struct Question {
     pub text: String,
     pub arm: Option<String>,
-    /// Arm with which the question compares its arm.
+    /// Arm of the experiment with which the arm of the question is compared.
     pub over: Option<String>,
     /// Figure about which the question asks. If there is none, the answer is the arm's verdict and
     /// mechanism.
     pub figure: Option<String>,
-    /// Arms to rank; empty to rank all arms.
+    /// Arms of the experiment to rank; empty to rank all arms.
     #[serde(default)]
     pub among: Vec<String>,
 }
@@ -37,7 +37,8 @@ pub struct Claim {
     pub cpu_faster: f64,
     /// Claimed maximum relative difference after the correction.
     pub apart_max: f64,
-    /// Arm whose result the claim is about. The figure of this arm is corrected in the same way.
+    /// Arm of the experiment whose result the claim is about. The figure of this arm is corrected
+    /// in the same way.
     pub arm: Option<String>,
 }
 
@@ -145,7 +146,7 @@ fn compared(
     // If the intervals overlap, the difference is within the variation between runs.
     let apart = match (a.interval, b.interval) {
         (Some([low, high]), Some([b_low, b_high])) if low <= b_high && b_low <= high => {
-            " The intervals overlap, so the difference is not significant."
+            " The confidence intervals overlap, so the difference is not significant."
         }
         _ => "",
     };
@@ -163,8 +164,8 @@ fn compared(
     )
 }
 
-/// Returns the name of an arm for use in a sentence. A point of a table is described by its size
-/// and read share.
+/// Returns the name of an arm of the experiment for use in a sentence. A point of a table is
+/// described by its size and read share.
 fn named(arm: &ArmAnalysis) -> String {
     match arm.point.as_ref().filter(|_| !arm.group.is_empty()) {
         Some(point) => format!(
@@ -213,7 +214,7 @@ fn stands(arm: &ArmAnalysis) -> String {
     format!("{}{caught}{headroom}{because}. {why}", words.join(" or ")).trim().to_owned()
 }
 
-/// Ranks the arms in `among`, or all arms, by a figure.
+/// Ranks the experiment's arms in `among`, or all arms, by a figure.
 fn ranked(arms: &[ArmAnalysis], among: &[String], key: &str) -> Option<String> {
     let mut known: Vec<(&str, f64)> = arms
         .iter()
@@ -244,7 +245,7 @@ fn searched(search: &SearchAnalysis, found: &Tuning) -> String {
     match (found.required_load, found.required_per_s) {
         (Some(fewest), Some(required)) => {
             let checked = if found.required_load_checked {
-                ", and the tested smaller loads do not"
+                ", but the smaller loads that were tested do not"
             } else {
                 ""
             };
@@ -257,17 +258,17 @@ fn searched(search: &SearchAnalysis, found: &Tuning) -> String {
             ));
         }
         (None, Some(required)) if !found.knob.is_open() => {
-            says.push(format!("No load meets the required rate of {}.", rate(required)));
+            says.push(format!("No tested load meets the required rate of {}.", rate(required)));
         }
         _ => {}
     }
     match found.load_line {
         Some(line) => says.push(format!(
-            "The load line (the highest rate within every latency limit) is {} with {}.",
+            "The load line (the highest rate at which every latency limit is met) is {} with {}.",
             rate(line.rate_per_s),
             load(line.load)
         )),
-        None => says.push("No load stays within every latency limit.".to_owned()),
+        None => says.push("No tested load meets every latency limit.".to_owned()),
     }
     if let Some(knee) = found.knee.filter(|knee| Some(knee.load) != found.load_line.map(|l| l.load))
     {
@@ -282,8 +283,8 @@ fn capital(text: &str) -> String {
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
-/// Compares the figure of the arm with the other run's published figure, after a correction for the
-/// CPU of the arm.
+/// Compares the figure of the experiment's arm with the other run's published figure, after a
+/// correction for the CPU of the arm.
 fn corrected(claim: &Claim, arms: &[ArmAnalysis]) -> Option<String> {
     let arm = arms.iter().find(|arm| Some(&arm.name) == claim.arm.as_ref())?;
     let figure = arm.figure(RATE)?;
@@ -296,8 +297,9 @@ fn corrected(claim: &Claim, arms: &[ArmAnalysis]) -> Option<String> {
         format!("{:.1}/s, and arm {} is {} {word} it", other, arm.name, percent2(off.abs()))
     };
     Some(format!(
-        "Arm {} sustains {mean:.1}/s. According to the literal meaning of the claim, the other \
-         run would sustain {} on this CPU; according to the second meaning, it would sustain {}.",
+        "Arm {} sustains {mean:.1}/s. If the claim is meant literally, the rate of the other run on \
+         this CPU would be {}. If the claim means that the other run is above this run by that \
+         share, the rate would be {}.",
         arm.name,
         against(literal),
         against(turned)
@@ -314,16 +316,16 @@ fn arithmetic(claim: &Claim) -> String {
     let so = match (as_said <= claim.apart_max, reversed <= claim.apart_max) {
         (true, _) => "The arithmetic holds as stated.",
         (false, true) => {
-            "The arithmetic holds only if the other run was above this run by that share. A run \
-             that is below the other by that share is a different statement."
+            "The arithmetic holds only if the other run was above this run by that share. The claim \
+             states something else: that this run was below the other run by that share."
         }
         (false, false) => "The arithmetic does not hold in either interpretation.",
     };
     format!(
-        "If this run is {} below the other run, the other run is {literal:.4} times this run; \
-         corrected for a CPU that is {} faster, they differ by {} (the claim {}). If the other run \
-         is instead {} above this run, they differ by {} after this correction (the claim {}). \
-         {so}",
+        "If this run is {} below the other run, the rate of the other run is {literal:.4} times the \
+         rate of this run. After correction for a CPU that is {} faster, the two rates differ by {} \
+         (the claim {}). If the other run is instead {} above this run, the corrected rates differ \
+         by {} (the claim {}). {so}",
         percent2(claim.below),
         percent2(claim.cpu_faster),
         percent2(as_said),

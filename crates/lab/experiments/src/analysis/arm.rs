@@ -17,7 +17,6 @@ use super::{Arm, Input, Role, mechanism};
 /// Key of the rate of transactional I/Os, shown per server.
 pub(super) const RATE: &str = "achieved_iops_per_s";
 
-/// A figure of an arm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FigureAnalysis {
     pub key: String,
@@ -48,18 +47,17 @@ impl FigureAnalysis {
     }
 }
 
-/// An arm and its results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmAnalysis {
-    /// Short name.
+    /// Short name of the arm, as in the published figures.
     pub name: String,
     /// Descriptive title.
     pub title: String,
-    /// Name of the table to which the arm belongs.
+    /// Name of the table to which the experiment's arm belongs.
     pub group: String,
     /// Number of servers; reports show the achieved rate per server.
     pub servers: u32,
-    /// Settings that differ from the previous arm.
+    /// Settings that differ from those of the previous arm of the experiment.
     pub changes: Vec<(String, String)>,
     /// Planned number of runs.
     pub planned: u32,
@@ -73,14 +71,14 @@ pub struct ArmAnalysis {
     /// Rules that failed in any of the runs.
     pub failed_rules: Vec<String>,
     pub expects: Option<VerdictKind>,
-    /// Rules that must detect the arm's trick.
+    /// Rules that must detect the trick of the experiment's arm.
     pub caught_by: Vec<String>,
     /// Smallest headroom of any run above the requirement.
     pub headroom: Option<f64>,
     pub figures: Vec<FigureAnalysis>,
     /// Bottleneck and breakdown of latency, as sentences.
     pub mechanism: Vec<String>,
-    /// Front-end I/O and drive I/O of the arm.
+    /// Front-end I/O and drive I/O of the experiment's arm.
     pub front: Option<Front>,
     /// Figures of each server in the first run; empty if there are fewer than two servers.
     pub per_server: Vec<Server>,
@@ -103,8 +101,8 @@ impl ArmAnalysis {
     /// Returns true if every run has the expected verdict because of the expected rules.
     pub fn is_as_expected(&self) -> bool {
         let Some(expects) = self.expects else { return true };
-        // Without privileges, some rules cannot decide. For an arm without a trick, only a failed
-        // rule is therefore unexpected.
+        // Without privileges, the result of some rules is unknown. For an arm of the experiment
+        // without a trick, only a failed rule is therefore unexpected.
         let verdict = |kind: &VerdictKind| match expects {
             VerdictKind::Invalid => *kind == VerdictKind::Invalid,
             _ => *kind != VerdictKind::Invalid,
@@ -157,8 +155,8 @@ pub(super) fn arm_analysis(input: &Input<'_>, arm: &Arm<'_>) -> ArmAnalysis {
     }
 }
 
-/// Returns the I/O size and read share of an arm, if its plan has a single stream with a single
-/// size.
+/// Returns the I/O size and read share of an arm of the experiment, if its plan has a single stream
+/// with a single size.
 fn io_shape(bundle: &Bundle) -> Option<IoShape> {
     let [stream] = &bundle.plan.workload.matrix()?.streams[..] else { return None };
     (stream.sizes.len() == 1).then(|| IoShape::of(stream))

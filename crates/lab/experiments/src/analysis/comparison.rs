@@ -1,4 +1,4 @@
-//! Describes the changes between an arm and the arm with which it is compared.
+//! Describes the changes between an arm of the experiment and the arm with which it is compared.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::model_figures::{Contribution, contributions};
@@ -13,7 +13,7 @@ use super::words::ms;
 /// the earlier arm.
 const CHANGE_LEAST: f64 = 0.03;
 
-/// Returns the arm with which an arm is compared. This is the previous arm if the arms are
+/// Returns the baseline of an arm of the experiment. This is the previous arm if the arms are
 /// cumulative steps. Otherwise it is the arm that a question specifies, or the reference arm. Mail
 /// stores are not compared with streams.
 fn base(input: &Input<'_>, at: usize) -> Option<usize> {
@@ -35,7 +35,7 @@ fn base(input: &Input<'_>, at: usize) -> Option<usize> {
     })
 }
 
-/// Adds to each arm a description of the changes from the arm with which it is compared.
+/// Adds to each arm of the experiment a description of its changes from its baseline.
 pub(super) fn compare_arms(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
     let run = |at: usize| input.arms[at].runs.first().map(|run| run.0);
     for at in 0..arms.len() {
@@ -43,8 +43,8 @@ pub(super) fn compare_arms(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
         let same = |other: &usize| run(*other).is_some_and(|before| did_the_same(before, now));
         if let Some(other) = (0..at).find(same) {
             arms[at].mechanism = vec![format!(
-                "The I/Os are identical to those of arm {}: the two arms differ only in their \
-                 requirements.",
+                "The I/Os of this arm are identical to those of arm {}: the two arms differ only in \
+                 their requirements.",
                 arms[other].name
             )];
             continue;
@@ -57,7 +57,8 @@ pub(super) fn compare_arms(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
     }
 }
 
-/// Returns a sentence about the change of the read latency between two arms, station by station.
+/// Returns a sentence about the change of the read latency between two arms of the experiment,
+/// station by station.
 fn of_a_read(before: &Bundle, now: &Bundle, before_name: &str) -> Option<String> {
     let read = |bundle: &Bundle| {
         let paths = &bundle.observed.inside.as_ref()?.paths;
@@ -88,8 +89,7 @@ fn of_a_read(before: &Bundle, now: &Bundle, before_name: &str) -> Option<String>
     let of_it = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
     let change = signed_ms(now_ns - before_ns);
     Some(format!(
-        "Compared with arm {before_name}, the latency of a {name} changes by \
-        {change}{of_it}."
+        "Compared with arm {before_name}, the latency of a {name} changes by {change}{of_it}."
     ))
 }
 

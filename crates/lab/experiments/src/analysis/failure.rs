@@ -19,7 +19,7 @@ pub struct Failure {
     pub says: String,
     /// Time from the start of the measured phase to the failure.
     pub at_ns: u64,
-    /// Length of the intervals of the rates and latencies in the following fields.
+    /// Length of an interval. The following fields contain one value for each interval.
     #[serde(alias = "stretch_ns")]
     pub interval_ns: u64,
     /// Transactional I/Os per second of one server, for each interval.
@@ -61,8 +61,9 @@ pub(super) fn failure(bundle: &Bundle, servers: u32) -> Option<Failure> {
     let each = if servers > 1 { " per server" } else { "" };
     let width_ns = INTERVAL_NS.clamp(interval_ns, measure.duration_ns.max(interval_ns));
     let says = format!(
-        "{:.0} s after the start of the measured phase of {:.0} s, {who}: the rate is {}{each} \
-         before and {} after ({:.2} times); the mean read latency is {} before and {} after.",
+        "{:.0} s after the start of the measured phase, which lasts {:.0} s, {who}. The rate is \
+         {}{each} before the failure and {} after it ({:.2} times the rate before); the mean read \
+         latency is {} before the failure and {} after it.",
         at_ns as f64 / NS_PER_S,
         measure.duration_ns as f64 / NS_PER_S,
         per_second(earlier),

@@ -29,7 +29,7 @@ impl FigureCheck {
     }
 }
 
-/// Returns the published figures of all arms and searches.
+/// Returns the published figures of all arms and load searches of the experiment.
 pub(super) fn check_figures(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<FigureCheck> {
     let one = |given: &super::PublishedFigure| {
         let came = match arms.iter().find(|arm| arm.name == given.arm) {

@@ -1,5 +1,5 @@
-//! Explains the performance of an arm with statistics of the system: sources of reads, utilisation
-//! of the drives, share of queueing in the latency, and the first bottleneck.
+//! Explains the performance of an arm of the experiment with statistics of the system: sources of
+//! reads, utilisation of the drives, share of queueing in the latency, and the first bottleneck.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::model_statistics::{ModelStatistics, Path};
@@ -11,9 +11,10 @@ use plimsoll_judge::model_figures::{
 use super::drives::{is_drive, remote_share};
 use super::words::{ms, percent};
 
-/// Minimum share for which a source of reads or a destination of writes is mentioned.
+/// A sentence mentions a source of reads or a destination of writes only if its share is at least
+/// this.
 const SHARE_LEAST: f64 = 0.005;
-/// Minimum share of the latency for which a station is mentioned.
+/// A sentence mentions a station only if its share of the latency is at least this.
 const PART_LEAST: f64 = 0.05;
 
 /// Operations whose path through the system is described.
@@ -152,8 +153,8 @@ pub(super) fn path(path: &Path) -> Option<String> {
     Some(format!("A {} took {}, of which {queued} was queueing{at}.", path.operation, ms(mean_ns)))
 }
 
-/// Returns a sentence about the station that saturates first (utilisation law), and the multiple of
-/// this load at which it saturates.
+/// Returns a sentence that names the station which saturates first, and the load at which it
+/// saturates as a multiple of the measured load (utilisation law).
 fn full_first(inside: &ModelStatistics, window_ns: u64) -> Option<String> {
     let most = bottleneck(inside, window_ns)?;
     let utilisation = most.utilisation_max.filter(|u| *u > 0.0)?;
@@ -204,8 +205,8 @@ mod tests {
             ..ModelStatistics::default()
         };
         let says = sources(&of(12, 88, 40));
-        let reads = "88 % of reads came from disks, 12 % from memory; \
-                     another node served 40 % of the reads.";
+        let reads = "88 % of reads came from disks, 12 % from memory; another node served 40 % of \
+                     the reads.";
         assert_eq!(says, [reads, "All writes became durable in the write log."]);
         assert_eq!(sources(&of(0, 5, 0))[0], "All reads came from disks.");
         assert_eq!(sources(&ModelStatistics::default()), Vec::<String>::new());

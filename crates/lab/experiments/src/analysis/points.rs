@@ -1,5 +1,6 @@
-//! Analyses whole tables. The arms of a group that differ only in I/O size and read share form a
-//! table. Each table has errors relative to the published table, goals, and a few summary figures.
+//! Analyses whole tables. Those arms of the experiment in a group that differ only in I/O size and
+//! read share form a table. Each table has errors relative to the published table, goals, and a few
+//! summary figures.
 //!
 //! Errors here are |modelled / published - 1|, with medians and 90th percentiles by linear
 //! interpolation between order statistics (type 7 of Hyndman and Fan, 1996), like those of
@@ -57,7 +58,6 @@ pub struct TableScore {
     pub interpolated_median: Option<f64>,
 }
 
-/// A goal and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GoalAnalysis {
     pub goal: Goal,
@@ -69,9 +69,9 @@ pub struct GoalAnalysis {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableAnalysis {
-    /// Group of the table's arms.
+    /// Group to which the arms of the table belong.
     pub group: String,
-    /// Title of the arm whose points form the table.
+    /// Title of the experiment's arm whose points form the table.
     pub title: String,
     /// I/O sizes. Each is a row of the table.
     pub sizes_bytes: Vec<u64>,
@@ -104,7 +104,7 @@ pub struct Layout {
     pub ratios: Vec<LayoutRatio>,
 }
 
-/// Rate of a point, divided by the rate of the same point of another table.
+/// Ratio of the rates of one point in two tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayoutRatio {
     /// Share of reads, in percent.
@@ -116,13 +116,14 @@ pub struct LayoutRatio {
     pub published: Option<f64>,
 }
 
-/// Returns the arms of a group that are points of a table.
+/// Returns each of the experiment's arms that measured one row of the table `group`, with the I/O
+/// shape of the row.
 fn of_group<'a>(arms: &'a [ArmAnalysis], group: &str) -> Vec<(&'a ArmAnalysis, &'a IoShape)> {
     let of = arms.iter().filter(|arm| arm.group == group && !group.is_empty());
     of.filter_map(|arm| Some((arm, arm.point.as_ref()?))).collect()
 }
 
-/// Returns the tables that the arms form.
+/// Returns the tables that the experiment's arms form.
 pub(super) fn tables(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<TableAnalysis> {
     let mut groups: Vec<&str> = Vec::new();
     for arm in arms.iter().filter(|arm| arm.point.is_some() && !arm.group.is_empty()) {
@@ -184,7 +185,7 @@ fn score(
     })
 }
 
-/// Returns the roles of the published figures of all arms.
+/// Returns the roles of the published figures of all arms of the experiment.
 pub(super) fn roles(arms: &[ArmAnalysis]) -> Vec<Role> {
     arms.iter().flat_map(|arm| &arm.figures).filter_map(|figure| figure.role).collect()
 }
@@ -205,7 +206,10 @@ pub(super) fn without_goal(
             if score.model_median > tolerance && !goals.iter().any(is_of) {
                 let error = 100.0 * score.model_median;
                 let (group, figure) = (&table.group, &score.figure);
-                all.push(format!(" Not matched: {group}, {figure}: median error {error:.1} %."));
+                all.push(format!(
+                    " Table {group} exceeds the tolerance: the median error of \
+                 {figure} is {error:.1} %."
+                ));
             }
         }
     }
@@ -257,7 +261,7 @@ fn between(points: &[(&ArmAnalysis, &IoShape)], point: &IoShape, key: &str) -> O
     Some(libm::exp(value))
 }
 
-/// Returns the interpolated value for an arm, given all arms.
+/// Returns the interpolated value for an arm of the experiment, given all arms.
 pub(super) fn interpolated(arms: &[ArmAnalysis], arm: &ArmAnalysis, key: &str) -> Option<f64> {
     between(&of_group(arms, &arm.group), arm.point.as_ref()?, key)
 }
@@ -273,13 +277,15 @@ pub(super) fn goals(input: &Input<'_>, tables: &[TableAnalysis]) -> Vec<GoalAnal
         let mut wants = format!("at most {}", percent(goal.median_max));
         if let Some(p90) = goal.p90_max {
             reached &= score.model_p90 <= p90;
-            says.push_str(&format!(", 90th percentile {}", percent(score.model_p90)));
+            says.push_str(&format!(", 90th percentile of the errors {}", percent(score.model_p90)));
             wants.push_str(&format!(" and {}", percent(p90)));
         }
         if let (Some(most), Some(copied)) = (goal.of_copying_max, score.copied_median) {
             reached &= score.model_median <= most * copied;
-            says.push_str(&format!(", median error of copying {}", percent(copied)));
-            wants.push_str(&format!(", and at most {most:.1} times the error of copying"));
+            says.push_str(&format!(", median error of copied rows {}", percent(copied)));
+            wants.push_str(&format!(
+                ", and at most {most:.1} times the median error of copied rows"
+            ));
         }
         Some(GoalAnalysis { goal: goal.clone(), reached, says: format!("{says} (goal: {wants})") })
     };
@@ -363,8 +369,8 @@ fn most(
     })
 }
 
-/// Returns the range of the bandwidth of large writes. A narrow range means that bytes limit the
-/// writes, not operations.
+/// Returns the lowest and the highest bandwidth of large writes. A narrow range means that bytes
+/// limit the writes, not operations.
 fn writes(rates: &[(&IoShape, Pair)]) -> Option<TableHighlight> {
     let of: Vec<(&IoShape, Pair)> = rates
         .iter()
@@ -384,8 +390,8 @@ fn writes(rates: &[(&IoShape, Pair)]) -> Option<TableHighlight> {
     Some(TableHighlight { name, modelled, published: published.and_then(range) })
 }
 
-/// Returns the cost of a read that is added to a stream of writes, for the middle size. The cost is
-/// the additional time for each read.
+/// Returns the additional time that each read costs if reads are mixed into a stream of writes. The
+/// I/O size is the middle size of the table.
 fn mixing(rates: &[(&IoShape, Pair)]) -> Option<TableHighlight> {
     let size = 32_768;
     let at = |read: f64| {

@@ -95,14 +95,14 @@ pub(super) fn score(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Score> {
     })
 }
 
-/// Returns the nearest known row, in the order of the arms.
+/// Returns the nearest known row, in the order of the experiment's arms.
 fn nearest(at: usize, known: &[(usize, &PublishedFigure)]) -> Option<(String, f64)> {
     let closest = known.iter().min_by_key(|(other, _)| other.abs_diff(at));
     closest.map(|(_, given)| (given.arm.clone(), given.value))
 }
 
 /// Interpolates between the nearest known rows on both sides. The position of a row is its index in
-/// the order of the arms.
+/// the order of the experiment's arms.
 fn between(at: usize, known: &[(usize, &PublishedFigure)]) -> Option<f64> {
     let before = known.iter().filter(|(other, _)| *other < at).max_by_key(|(other, _)| *other)?;
     let after = known.iter().filter(|(other, _)| *other > at).min_by_key(|(other, _)| *other)?;

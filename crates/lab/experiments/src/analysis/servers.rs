@@ -34,7 +34,7 @@ fn server_of(instance: &Instance) -> String {
     }
 }
 
-/// Returns the servers of a mail store's run; empty if there is only one.
+/// Returns the servers of a mail store's run. The list is empty if there is only one server.
 pub(super) fn servers(bundle: &Bundle) -> Vec<Server> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
     let seconds = measure.duration_ns as f64 / NS_PER_S;

@@ -1,4 +1,4 @@
-//! Overview of the arms: verdict, threads, and description.
+//! Overview of the arms of an experiment: verdict, threads, and description.
 
 use plimsoll_report::document::{Block, Section};
 use plimsoll_report::number::{Letters, Unit};
@@ -7,7 +7,7 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 use super::{ARMS_FEW, RATE};
 use crate::analysis::{Analysis, ArmAnalysis};
 
-/// Returns the overview of the arms, with verdict, headroom and changed settings.
+/// Returns the overview of the experiment's arms, with verdict, headroom and changed settings.
 pub(super) fn verdicts(analysis: &Analysis) -> Section {
     let made = analysis.arms.iter().any(|arm| arm.expects.is_some());
     let mut table = Table::new(
@@ -71,8 +71,8 @@ pub(super) fn verdicts(analysis: &Analysis) -> Section {
     section.with(Block::Table(table))
 }
 
-/// Returns true if the arms differ only in their number of threads, so that I/Os per thread can be
-/// compared.
+/// Returns true if the experiment's arms differ only in their number of threads, so that I/Os per
+/// thread can be compared.
 fn threads_differ(analysis: &Analysis) -> bool {
     let mut all = analysis.arms.iter().map(|arm| (arm.threads, arm.servers));
     let first = all.next();
@@ -80,8 +80,8 @@ fn threads_differ(analysis: &Analysis) -> bool {
         && all.any(|one| Some(one) != first)
 }
 
-/// Returns the I/Os per second of one thread. The rate of an arm is that of one server, but its
-/// number of threads is that of all servers.
+/// Returns the I/Os per second of one thread. The rate of an arm of the experiment is that of one
+/// server, but its number of threads is that of all servers.
 fn per_thread_of(arm: &ArmAnalysis) -> Option<f64> {
     let rate = arm.figure(RATE)?.mean?;
     Some(rate * f64::from(arm.servers.max(1)) / f64::from(arm.threads.filter(|n| *n > 0)?))

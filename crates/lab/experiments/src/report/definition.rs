@@ -47,10 +47,11 @@ pub fn definition_document(definition: &Definition) -> Document {
     let mut sections = vec![
         Section::brief("about", "Description").with(Block::Words(one_line(&text.about))),
         Section::brief("questions", "Questions").with(Block::List(questions)),
-        Section::brief("arms", "Arms on the model").with(Block::Table(arms(&text.arm))),
+        Section::brief("arms", "Arms of the experiment on the model")
+            .with(Block::Table(arms(&text.arm))),
     ];
     if !text.real.is_empty() {
-        let mut section = Section::brief("real", "Arms on real storage");
+        let mut section = Section::brief("real", "Arms of the experiment on real storage");
         if !text.real_about.is_empty() {
             section = section.with(Block::Words(one_line(&text.real_about)));
         }
@@ -126,8 +127,8 @@ fn published(definition: &Definition) -> Table {
     let more = definition.given.len().saturating_sub(SHOWN);
     if more > 0 {
         table.note = format!(
-            "and {more} more figures: use `--json`, or `--export DIR` and see \
-            published.csv"
+            "and {more} more figures; to see them, use `--json`, or read published.csv after \
+             `--export DIR`"
         );
     }
     table

@@ -1,5 +1,5 @@
-//! Shows front-end I/O next to drive I/O, which exposes inflated results. Each arm is a column, as
-//! on the statistics pages of storage systems.
+//! Shows front-end I/O next to drive I/O, which exposes inflated results. Each arm of the
+//! experiment is a column, as on the statistics pages of storage systems.
 
 use plimsoll_judge::VerdictKind;
 use plimsoll_report::document::{Block, Section};
@@ -8,8 +8,8 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 use crate::analysis::{Analysis, ArmAnalysis, Front};
 
-/// Minimum number of drive I/Os for each front-end I/O. If there are fewer, a cache or unwritten
-/// space served the reads.
+/// Minimum ratio of drive I/Os to front-end I/Os. If the ratio is lower, a cache or unwritten space
+/// served the reads.
 const CARRIED_LEAST: f64 = 0.1;
 /// Maximum share of reads from memory or unwritten space.
 const UNSERVED_MOST: f64 = 0.5;
@@ -42,7 +42,8 @@ fn share(value: f64) -> String {
 pub(super) fn fronts(analysis: &Analysis) -> Section {
     let arms: Vec<(&ArmAnalysis, &Front)> =
         analysis.arms.iter().filter_map(|arm| Some((arm, arm.front.as_ref()?))).collect();
-    let mut section = Section::brief("front", "Headline figures compared with drive I/O");
+    let mut section =
+        Section::brief("front", "Advertised figures compared with the I/O of the drives");
     let heroes = arms.iter().filter(|(arm, _)| arm.expects == Some(VerdictKind::Invalid));
     let lines: Vec<String> = heroes.map(|(arm, front)| taken_apart(arm, front)).collect();
     if !lines.is_empty() {
@@ -67,8 +68,8 @@ fn taken_apart(arm: &ArmAnalysis, front: &Front) -> String {
     let mut against = Vec::new();
     if let Some(drives) = front.drive_ios_per_s {
         against.push(match Unit::Rate.show_round(drives, Letters::Unicode) {
-            none if none == "0/s" => "the drives did no I/O".to_owned(),
-            rate => format!("the drives did {rate} I/Os"),
+            none if none == "0/s" => "the drives performed no I/O".to_owned(),
+            rate => format!("the drives performed {rate} I/Os"),
         });
     }
     let nowhere = from(front, "zero");
@@ -104,7 +105,7 @@ fn from(front: &Front, place: &str) -> f64 {
     front.reads_from.iter().filter(|(name, _)| name == place).map(|(_, share)| share).sum()
 }
 
-/// A row of the panel: its name, and a cell for each arm.
+/// A row of the panel: its name, and a cell for each arm of the experiment.
 struct Row {
     name: String,
     cell: Box<dyn Fn(&Front) -> Cell>,

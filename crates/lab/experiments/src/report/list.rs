@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use crate::definition::{Definition, Overrides, StorageKind};
 
-/// An experiment in a list.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExperimentSummary {
     name: String,
@@ -22,7 +21,7 @@ impl ExperimentSummary {
     /// Returns the counts of an experiment.
     ///
     /// # Errors
-    /// The plan of an arm is invalid.
+    /// The plan of an arm of the experiment is invalid.
     pub fn new(definition: &Definition) -> Result<Self, RunnerError> {
         let text = &definition.text;
         let arms = definition.arms(StorageKind::Model, &Overrides::default())?;

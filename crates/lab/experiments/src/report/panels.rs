@@ -1,5 +1,5 @@
-//! Displays groups of arms, as a line over a quantity or as a table. Also displays the rates and
-//! latencies around a node failure.
+//! Displays groups of arms of the experiment, as a line over a quantity or as a table. Also
+//! displays the rates and latencies around a node failure.
 
 use plimsoll_report::chart::plot::{Dot, Rule, RuleKind, Series};
 use plimsoll_report::chart::{Axis, Mark, Plot};
@@ -16,7 +16,7 @@ fn slug(text: &str) -> String {
     text.chars().map(one).take(40).collect()
 }
 
-/// Returns a section for each panel title. Panels without arms are omitted.
+/// Returns a section for each panel title. Panels that show no arm of the experiment are omitted.
 pub(super) fn panels(analysis: &Analysis) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     for panel in &analysis.panels {

@@ -17,11 +17,13 @@ pub(super) fn predictions(analysis: &Analysis, score: &Score) -> Section {
     };
     let inputs = match score.inputs {
         0 => String::new(),
-        count => format!(" {} used in the fit and not counted.", figures(count)),
+        count => {
+            format!(" {} used in the fit, so these errors do not include them.", figures(count))
+        }
     };
     let says = format!(
-        "{} not used in the fit. Median error: model {}, copying the nearest row {}, \
-         interpolating between rows {}.{inputs}",
+        "{} not used in the fit. Their median error is {} for the model, {} for copying the nearest \
+         row, and {} for interpolating between rows.{inputs}",
         figures(score.lines.len()),
         share(score.model_error_median),
         or_none(score.copied_error_median),
@@ -65,8 +67,8 @@ pub(super) fn predictions(analysis: &Analysis, score: &Score) -> Section {
         table.rows.push(row);
     }
     table.note =
-        "errors are |ln(predicted / published)|, so half and twice the published value have equal \
-         errors"
+        "the error is |ln(predicted / published)|, so half the published value and twice the \
+         published value have the same error"
             .to_owned();
     let section = Section::brief("predictions", "Prediction errors").with(Block::Words(says));
     if analysis.arms.len() <= ARMS_FEW {
@@ -100,8 +102,9 @@ pub(super) fn of_tables(analysis: &Analysis) -> Section {
         table.rows.extend(one.scores.iter().map(|score| row(&one.group, score)));
     }
     table.note =
-        "errors are |modelled / published - 1|; copying uses the same row of a table that was an \
-         input; interpolation uses other rows of the same table, which the model does not use"
+        "the error is |modelled / published - 1|; \"copying a row\" takes the figure from the same \
+         row of a table that was an input; \"between rows\" interpolates other rows of the same \
+         table, which the model does not use"
             .to_owned();
     let goals: Vec<String> = analysis
         .goals

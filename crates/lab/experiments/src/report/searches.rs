@@ -10,7 +10,8 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 use crate::analysis::{Analysis, SearchAnalysis};
 
-/// Returns the sections on searches: results, curves, and steps in the order of increasing load.
+/// Returns the sections on load searches: results, curves, and steps in the order of increasing
+/// load.
 pub(super) fn searches(analysis: &Analysis) -> Vec<Section> {
     let found: Vec<(&SearchAnalysis, &Tuning)> = analysis
         .searches
@@ -90,7 +91,7 @@ fn summary(found: &[(&SearchAnalysis, &Tuning)]) -> Table {
         table.rows.push(row);
     }
     if found.iter().any(|(search, _)| search.servers > 1) {
-        table.note = format!("{load}: all servers together; I/Os: one server");
+        table.note = format!("{load}: sum over all servers; I/Os: rate of one server");
     }
     table
 }

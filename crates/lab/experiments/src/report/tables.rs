@@ -71,10 +71,10 @@ fn keep_in_mind(analysis: &Analysis) -> Section {
     section.with(Block::Table(grid))
 }
 
-/// Returns the section that compares the rates of layouts. Each row shows the rates of one layout
-/// divided by those of another.
+/// Returns the section that compares the rates of layouts. Each row shows the rates of one layout,
+/// divided by the rates of another layout.
 fn layouts(analysis: &Analysis) -> Section {
-    let section = Section::brief("layouts", "Rates of one layout relative to another");
+    let section = Section::brief("layouts", "Rates of one layout relative to another layout");
     let Some(first) = analysis.layouts_over.iter().max_by_key(|layout| layout.ratios.len()) else {
         return section;
     };
@@ -115,7 +115,7 @@ fn layouts(analysis: &Analysis) -> Section {
             grid.rows.push(row);
         }
     }
-    grid.note = "ratios of the rates under the same load".to_owned();
+    grid.note = "each ratio compares the rates of two layouts under the same load".to_owned();
     section.with(Block::Table(grid))
 }
 
@@ -236,7 +236,7 @@ fn grid(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Table {
 
 /// Plots results over published figures: a point on the diagonal is a match.
 fn scatters(analysis: &Analysis) -> Section {
-    let mut section = Section::full("charts", "Published and modelled, point by point");
+    let mut section = Section::full("charts", "Published figures and results, point by point");
     for key in FIGURES {
         let mut plot = Plot::new(
             &format!("scatter-{}", key.replace('_', "-")),
@@ -278,8 +278,8 @@ fn scatters(analysis: &Analysis) -> Section {
     section
 }
 
-/// Returns true if the mechanism of an arm is shown. For tables, only the mechanism of the corner
-/// points is shown.
+/// Returns true if the mechanism of an arm of the experiment is shown. For tables, only the
+/// mechanism of the corner points is shown.
 pub(super) fn is_corner(analysis: &Analysis, arm: &ArmAnalysis) -> bool {
     let Some(table) = analysis.tables.iter().find(|table| table.group == arm.group) else {
         return true;
@@ -290,7 +290,7 @@ pub(super) fn is_corner(analysis: &Analysis, arm: &ArmAnalysis) -> bool {
     ends(&sizes, point.size_bytes as f64) && ends(&table.read_percents, point.read_percent)
 }
 
-/// Returns the section on the parameters that were fitted before the arms ran.
+/// Returns the section on the parameters that were fitted before the experiment's arms ran.
 pub(super) fn fitted(analysis: &Analysis) -> Section {
     let section = Section::brief("fitted", "Fitted parameters");
     let Some(first) = analysis.fitted.first() else { return section };

@@ -7,8 +7,8 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 use super::{ChecksOut, GoalOut, Outcome, RowOut, ScoresOut};
 
-/// Maximum number of rows that are listed for a missed goal. If there are more, the others are only
-/// counted.
+/// Maximum number of rows that are listed for a missed goal. If there are more rows, only the
+/// number of the remaining rows is printed.
 const ROWS_NAMED: usize = 8;
 
 pub(super) fn document(result: &Outcome) -> Document {
@@ -26,8 +26,8 @@ pub(super) fn document(result: &Outcome) -> Document {
         result.parameters.iter().filter(|p| !p.identified).map(|p| p.path.as_str()).collect();
     if !vague.is_empty() {
         let says = format!(
-            "The data do not determine {}: the interval of its value reaches a bound or spans a \
-             factor of two.",
+            "The table does not determine these parameters: {}. The interval of each value reaches \
+             a bound or spans a factor of two.",
             vague.join(", ")
         );
         sections[parameters].blocks.push(Block::Words(says));
@@ -52,7 +52,7 @@ pub(super) fn document(result: &Outcome) -> Document {
         (result.fitted, " on the fitted rows.")
     };
     let reason = format!(
-        "{}: median error {:.1} % of the rate and {:.1} % of the latency{}",
+        "{}: the median error is {:.1} % for the rate and {:.1} % for the latency{}",
         result.model,
         100.0 * of.0.ops_error_median,
         100.0 * of.0.latency_error_median,
@@ -95,8 +95,9 @@ fn interpolation_text(result: &Outcome) -> Option<String> {
     let better: Vec<&str> = better.map(|(name, ..)| *name).collect();
     (!better.is_empty()).then(|| {
         format!(
-            "Between measured rows, interpolation is better than the model ({}): use `plimsoll \
-             model predict` for such rows. Only the model predicts other systems and loads.",
+            "For points between measured rows, interpolation is more accurate than the model ({}): \
+             use `plimsoll model predict` for such points. Only the model predicts other systems \
+             and loads.",
             better.join(", ")
         )
     })
@@ -165,11 +166,11 @@ fn gaps_section(result: &Outcome) -> Option<Section> {
         says.push(format!("Missing in {}: {missing}", result.model));
     } else {
         says.push(format!(
-            "{} does not list the effects that it leaves out: add `missing` to its [model] table.",
+            "{} must list the effects that it does not model: add `missing` to its [model] table.",
             result.model
         ));
     }
-    Some(Section::brief("gaps", "Where goals are missed").with(Block::List(says)))
+    Some(Section::brief("gaps", "Goals that are missed").with(Block::List(says)))
 }
 
 fn gap_text(goal: &GoalOut) -> Vec<String> {
@@ -203,12 +204,22 @@ fn gap_text(goal: &GoalOut) -> Vec<String> {
             false => format!("{} of {} rows", group.one_side, group.rows),
         };
         let error = group.error_median;
-        format!("{}: {n} too {}, median {}", group.group, side(error), signed(error))
+        format!(
+            "{}: the modelled values of {n} are too {}, with a median error of {}",
+            group.group,
+            side(error),
+            signed(error)
+        )
     };
     let groups: Vec<String> = gap.groups.iter().map(group).collect();
     says.push(match groups.is_empty() {
-        true => "For no I/O size or mix are the errors mainly in one direction.".to_owned(),
-        false => format!("Errors mainly in one direction: {}.", groups.join("; ")),
+        true => {
+            "No I/O size or mix has errors that are mainly too low or mainly too high.".to_owned()
+        }
+        false => format!(
+            "I/O sizes and mixes whose errors are mainly in one direction: {}.",
+            groups.join("; ")
+        ),
     });
     says
 }
@@ -317,10 +328,11 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
     } else {
         says.push("The table has no bandwidth column that could be checked.".to_owned());
     }
-    let most =
-        checks.concurrency_possible.map(|most| format!("; the load allows at most {most:.0}"));
+    let most = checks
+        .concurrency_possible
+        .map(|most| format!("; the load allows at most {most:.0} operations"));
     says.push(format!(
-        "Rate x latency is {:.0} to {:.0} operations in flight{}.",
+        "By Little's law (rate x latency), the rows have {:.0} to {:.0} operations in flight{}.",
         checks.concurrency_least,
         checks.concurrency_most,
         most.unwrap_or_default()
@@ -340,8 +352,8 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
     ));
     if let Some(deviation) = checks.repeat_deviation_median {
         says.push(format!(
-            "{} rows have the same size, pattern, mix and operations in flight as another row. \
-             The median deviation of their rates from the mean rate of the same settings is {}: no \
+            "{} rows have the same size, pattern, mix and operations in flight as another row. The \
+             median deviation of their rates from the mean rate of the same settings is {}: no \
              model and no interpolation can be more accurate than that.",
             checks.rows_repeated,
             percent(deviation)
@@ -355,8 +367,8 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
     }
     if checks.rows_left_out > 0 {
         says.push(format!(
-            "Number of rows that were left out, because they are INVALID or lack a required \
-             figure: {}.",
+            "Number of rows that were left out, because they are INVALID or lack a required figure: \
+             {}.",
             checks.rows_left_out
         ));
     }

@@ -80,7 +80,8 @@ fn parse_number(text: &str) -> Option<f64> {
     (number.is_finite() && number >= 0.0).then_some(number)
 }
 
-/// Returns true for equal numbers, and for words that differ at most in upper and lower case.
+/// Returns true if two numbers are equal, or if two words are equal apart from upper and lower
+/// case.
 fn is_same(a: &str, b: &str) -> bool {
     match (parse_number(a), parse_number(b)) {
         (Some(a), Some(b)) => a == b,
@@ -149,12 +150,8 @@ impl Axis {
                 let place = (scaled(number) - scaled(low)) / (scaled(high) - scaled(low));
                 point.push(place);
                 let outside = !(low..=high).contains(&number);
-                Ok(outside.then(|| {
-                    format!(
-                        "{name} is {number}, but only {low} to {high} was \
-                    measured"
-                    )
-                }))
+                Ok(outside
+                    .then(|| format!("{name} is {number}, but only {low} to {high} was measured")))
             }
         }
     }
@@ -208,7 +205,7 @@ impl MeasuredTable {
         let figures: Vec<Figure> = figures.into_iter().filter(|f| !f.rows.is_empty()).collect();
         if axes.is_empty() || figures.is_empty() {
             let says = format!(
-                "the table needs a column that is an axis with several values ({}), and a figure \
+                "the table requires a column that is an axis with several values ({}), and a figure \
                  (a column whose name ends with {})",
                 AXES.join(", "),
                 FIGURE_ENDS.join(", ")

@@ -107,9 +107,9 @@ fn errors_table(found: &Outcome) -> Table {
 
 fn remarks(found: &Outcome) -> Vec<String> {
     let mut remarks = vec![format!(
-        "All rows with the same value of an axis were left out together. An interval contains the \
-         measured figure of {:.0} % of such rows. The interval does not include changes of the \
-         system since the measurement.",
+        "To estimate the errors, all rows with the same value of an axis were left out together and \
+         predicted. For {:.0} % of these rows, the interval contains the measured figure. The \
+         intervals do not account for changes of the system since the measurement.",
         100.0 * found.coverage
     )];
     let no_better =
@@ -117,7 +117,8 @@ fn remarks(found: &Outcome) -> Vec<String> {
     let no_better: Vec<&str> = no_better.map(|figure| figure.name.as_str()).collect();
     if !no_better.is_empty() {
         remarks.push(format!(
-            "A copy of the nearest row is at least as accurate as the interpolation of {}.",
+            "For these figures, a copy of the nearest row is at least as accurate as an \
+             interpolation: {}.",
             no_better.join(", ")
         ));
     }

@@ -10,19 +10,23 @@ pub(super) fn document(found: &Outcome) -> Document {
     let mut says = vec![
         format!("Chosen: {} ({}).", found.structure, found.says),
         format!(
-            "Clients: {}, computed as rate x latency of the rows (Little's law).",
+            "Number of clients: {}, computed from the rows as rate x latency (Little's law).",
             found.clients
         ),
     ];
     if let Some(closest) = found.shipped.first() {
         says.push(format!(
-            "The closest shipped model is {} ({}). It has a median error of {:.0} % of the rate and \
-             {:.0} % of the latency on these rows{}.",
+            "Of the shipped models, {} ({}) has the smallest errors on these rows: the median \
+             errors are {:.0} % for the rate and {:.0} % for the latency{}.",
             closest.model,
             closest.title,
             100.0 * closest.scores.ops_error_median,
             100.0 * closest.scores.latency_error_median,
-            if found.shipped_is_closer() { ", so it is closer than the new model" } else { "" }
+            if found.shipped_is_closer() {
+                ", which are smaller than those of the new model"
+            } else {
+                ""
+            }
         ));
     }
     let structures = found.structures.iter().map(|structure| {
@@ -36,7 +40,7 @@ pub(super) fn document(found: &Outcome) -> Document {
         Section::brief("structure", "Structure")
             .with(Block::List(says))
             .with(Block::Table(ScoresOut::table("structure, fitted quickly", &structures))),
-        Section::brief("shipped", "Shipped models on the same rows")
+        Section::brief("shipped", "Errors of the shipped models for the same rows")
             .with(Block::Table(ScoresOut::table("model", &shipped))),
     ];
     document.sections.splice(1..1, sections);

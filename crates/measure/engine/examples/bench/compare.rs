@@ -12,7 +12,6 @@ use crate::fio::{self, Sample};
 use crate::jobs::{CACHED_BYTES, DISK_BYTES, Row, SHM_BYTES, rows};
 use crate::table;
 
-/// All samples of a row.
 #[derive(Debug, Default)]
 pub struct RowSamples {
     pub ours: Vec<Sample>,

@@ -1,20 +1,21 @@
-//! Determines the number of operations that one call submits.
+//! Determines how many operations one system call submits.
 //!
 //! Operations that are submitted together complete together. The device is then idle while the
 //! thread reaps them and builds the next batch. The last operation of a batch also waits while the
-//! kernel processes the earlier operations. If the driver had to wait for completions, it therefore
-//! submits the operations one by one.
+//! kernel processes the earlier operations. A driver that had to wait for completions therefore
+//! submits the following operations one by one.
 //!
 //! If every operation is complete when the call returns, the driver never waits. Examples are the
 //! page cache, a memory file system, `/dev/null` and the null target. A call may then submit more
-//! operations: the batch doubles with each such call, and shrinks again with the first operation
-//! that is not complete when the call returns.
+//! operations: the batch doubles with each such call. After a call that leaves an operation
+//! incomplete, the batch shrinks again to its initial length.
 //!
-//! On some queues, for example a connection, one call costs the same for several operations as for
-//! one. [`Queue::submit_batch_len`](super::Queue::submit_batch_len) returns the best number of
-//! operations per call: operations that completed together then start together.
+//! On some queues, for example on a network connection, a call for several operations costs the
+//! same as a call for one operation. [`Queue::submit_batch_len`](super::Queue::submit_batch_len)
+//! returns the number of operations that a call should submit there. Operations that completed
+//! together then start together.
 
-/// Current length of a batch.
+/// Number of operations that one call submits at present.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
     now: usize,
@@ -30,7 +31,8 @@ impl Batch {
         Self { now: least, least, most }
     }
 
-    /// Returns the number of operations to reap and start before the next call submits them.
+    /// Returns the number of operations that the driver reaps and starts before the next call
+    /// submits them.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.now
@@ -42,8 +44,8 @@ impl Batch {
         self.now > self.least
     }
 
-    /// Adapts the length after a call that did not wait: `arrived` of the `in_flight` operations
-    /// are complete.
+    /// Adapts the length of the batch after a call that did not wait. When this call returned,
+    /// `arrived` of the `in_flight` operations were complete.
     #[inline(always)]
     pub fn learn(&mut self, arrived: usize, in_flight: usize) {
         self.now = if arrived >= in_flight { (2 * self.now).min(self.most) } else { self.least };

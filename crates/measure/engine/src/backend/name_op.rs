@@ -1,19 +1,18 @@
-//! Operations that move no data.
+//! Metadata operations, which transfer no data.
 
 use plimsoll_workload::matrix::MetadataKind;
 
-/// Operation on names or attributes.
+/// Operation on the name or the attributes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameOp {
-    /// Kind of operation.
     pub kind: MetadataKind,
-    /// Number of the client in the stream.
+    /// Number of the client within its stream.
     pub client: u32,
     pub share: u32,
-    /// Number of the data file in the file table.
+    /// Index of the data file in the file table.
     pub file: u32,
-    /// Number of the small file.
+    /// Number of the small file on which the operation works.
     pub name: u64,
-    /// Number of the small file after a rename.
+    /// New number of the small file, if the operation is a rename.
     pub new_name: u64,
 }

@@ -54,13 +54,14 @@ pub(crate) fn open(config: BackendConfig) -> Result<OpenedBackend, EngineError> 
     ring.direct = direct;
     ring.poll_completions = config.poll_completions;
     ring.poll_submissions = config.poll_submissions;
-    // At depth 1, a call from this thread costs less than a call from a kernel worker.
+    // At depth 1, an I/O that this thread executes itself costs less than an I/O that a kernel
+    // worker executes.
     let punts = report.files.iter().any(|file| file.punts_because.is_some());
     let inline = config.prefer == Prefer::Auto && config.depth <= 1 && (punts || config.flushes);
     let named = config.names.is_some();
     if named && config.prefer == Prefer::Uring {
         let says = "engine.io requests io_uring, but io_uring cannot list directories or call \
-            faccessat and fchmod: metadata operations on local files need the thread engine";
+                    faccessat and fchmod: metadata operations on local files need the thread engine";
         return Err(EngineError::Config(says.to_owned()));
     }
     let table = config.names.map(|names| name_table(&names, &config.held, &paths)).transpose()?;
@@ -69,11 +70,11 @@ pub(crate) fn open(config: BackendConfig) -> Result<OpenedBackend, EngineError> 
             "io_uring lacks some metadata operations, so worker threads perform all operations of \
              this load"
         } else if inline && !punts {
-            "at depth 1 io_uring would hand each flush to a kernel worker, so this thread makes the \
-             calls itself"
+            "at queue depth 1, io_uring would pass each flush to a kernel worker, so this thread \
+             makes the system calls itself"
         } else if inline {
-            "at depth 1 io_uring would pass each operation to a kernel worker, so this thread \
-             makes the calls itself"
+            "at queue depth 1, io_uring would pass each operation to a kernel worker, so this \
+             thread makes the system calls itself"
         } else {
             "the thread engine was requested"
         };
@@ -98,7 +99,9 @@ pub(crate) fn open(config: BackendConfig) -> Result<OpenedBackend, EngineError> 
 }
 
 fn no_room(bytes: u64) -> EngineError {
-    EngineError::Config(format!("{bytes} bytes of buffers don't fit into this machine's memory"))
+    EngineError::Config(format!(
+        "the buffers need {bytes} bytes, which is more than the memory of this machine"
+    ))
 }
 
 fn name_table(
@@ -197,7 +200,8 @@ fn open_file(
     Ok((path, opened))
 }
 
-/// Extends a shorter file to `size_bytes`. Its space is reserved if the file system supports this.
+/// Extends a file that is shorter than `size_bytes` to this size. The disk space is reserved if the
+/// file system supports this.
 fn grow(fd: &OwnedFd, path: &Path, size_bytes: u64) -> Result<(), EngineError> {
     let fail = |source: plimsoll_sys::SysError| {
         EngineError::system(format!("reserving {size_bytes} bytes"), source.at(path))
@@ -228,8 +232,8 @@ fn report_file(path: &Path, opened: &OpenFile) -> FileReport {
         direct_memory_align_bytes: opened.direct_memory_align_bytes,
         direct_offset_align_bytes: opened.direct_offset_align_bytes,
         punts_because: (file::supports_nowait(&opened.fd) == Some(false)).then(|| {
-            "its file system does not support RWF_NOWAIT: io_uring runs each operation in a \
-             worker thread"
+            "its file system does not support RWF_NOWAIT: io_uring runs each operation in a worker \
+             thread"
                 .to_owned()
         }),
     }

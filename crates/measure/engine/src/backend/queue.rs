@@ -1,4 +1,4 @@
-//! Interface of the ring, the thread pool and the null target.
+//! Common interface of the ring, the thread pool and the null target.
 
 use plimsoll_sys::SysError;
 use plimsoll_sys::arena::AlignedBuffer;
@@ -10,18 +10,18 @@ use plimsoll_workload::matrix::MetadataKind;
 
 use crate::backend::NameOp;
 
-/// Queue of operations: push, submit and wait, reap. The compiler generates a driver for each
-/// implementation.
+/// Queue of operations, which are pushed, submitted together and reaped. The compiler generates a
+/// separate driver for each implementation of this trait.
 pub trait Queue {
-    /// True if operations may still be in flight after a call. If false, the compiler removes the
-    /// waits from the loop.
+    /// True if operations may still be in flight when a submitting call returns. If this constant
+    /// is false, the compiler removes the waits from the driver's loop.
     const WAITS: bool = true;
-    /// Queues an operation without a system call.
+    /// Queues an operation. Makes no system call.
     ///
     /// # Errors
-    /// [`PushError`]. The operation was not queued.
+    /// [`PushError`] if the operation was not queued.
     fn push(&mut self, op: &RingOp) -> Result<(), PushError>;
-    /// Queues an operation on names or attributes. It completes with 0 bytes.
+    /// Queues an operation on names or attributes. Its completion reports 0 bytes.
     ///
     /// # Errors
     /// [`PushError::NoNames`] if the target does not support such operations.
@@ -29,64 +29,68 @@ pub trait Queue {
         let _ = (op, user_data);
         Err(PushError::NoNames)
     }
-    /// Returns true if the data of the last reaped read can be checked. Returns false while a
-    /// restarted server may have lost writes that the client has not sent again yet.
+    /// Returns true if the data of the last reaped read can be checked. Returns false if a
+    /// restarted server may have lost writes and the client has not yet sent these writes again.
     fn is_verifiable(&self, user_data: u64) -> bool {
         let _ = user_data;
         true
     }
-    /// Returns the time at which the first byte of a read arrived. The read must be in flight, or
-    /// reaped with a slot that is not used again yet. `None` if no byte has arrived, or if the
-    /// target does not report it.
+    /// Returns the time at which the first byte of a read arrived. The read must still be in
+    /// flight, or its slot must not have been used again since it was reaped. Returns `None` if no
+    /// byte has arrived, or if the target does not report this time.
     fn first_byte_ns(&self, user_data: u64) -> Option<u64> {
         let _ = user_data;
         None
     }
-    /// Submits all queued operations and waits for `min_complete` completions or the timeout.
+    /// Submits all queued operations. Waits until `min_complete` operations complete or the timeout
+    /// expires.
     ///
     /// # Errors
-    /// The queue itself fails.
+    /// Fails if the queue itself fails.
     fn submit_and_wait(
         &mut self,
         min_complete: u32,
         timeout_ns: Option<u64>,
     ) -> Result<(), SysError>;
-    /// Submits all queued operations without waiting.
+    /// Submits all queued operations. Does not wait.
     ///
     /// # Errors
-    /// The queue itself fails.
+    /// Fails if the queue itself fails.
     #[inline(always)]
     fn hand_over(&mut self) -> Result<(), SysError> {
         self.submit_and_wait(0, None)
     }
-    /// Returns the number of operations that the caller should submit together after they completed
-    /// together. It is 1 if a call executes its operations one after the other. It is larger if a
-    /// call for several operations costs no more than a call for one.
+    /// Returns how many operations the caller should submit in one call, if these operations
+    /// replace operations that completed together. The number is 1 if a call executes its
+    /// operations one after the other. It is larger if a call for several operations costs no more
+    /// than a call for one operation.
     fn submit_batch_len(&self) -> usize {
         1
     }
-    /// Returns, without a system call, the number of completions that are ready to be reaped.
+    /// Returns how many completions are ready to be reaped. Makes no system call.
     fn arrived(&mut self) -> usize;
     /// Removes up to `most` ready entries from the queue. For each operation that completed, calls
-    /// `each` with its user data and its bytes or `errno`, in order of arrival. Returns the number
-    /// of these calls. It can be less than the number of entries, because entries of the ring's
-    /// timer and of continued transfers complete no operation.
+    /// `each` with the operation's user data and with the number of transferred bytes or the
+    /// `errno`, in order of arrival. Returns the number of completed operations. This number can be
+    /// less than the number of entries, because entries of the ring's timer and of continued
+    /// transfers complete no operation.
     fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize;
-    /// Returns bytes of the arena that no operation in flight uses, or `None` if the target has no
-    /// arena.
+    /// Returns a range of the arena's bytes, which must not be in use by an operation in flight.
+    /// Returns `None` if the target has no arena.
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
         let _ = (offset_bytes, size_bytes);
         None
     }
-    /// Sets the maximum duration of waits that have no timeout. Call it once.
+    /// Sets the maximum duration of a wait for which the caller sets no timeout. The driver calls
+    /// this function once.
     fn tick_every(&mut self, every_ns: u64);
-    /// Returns the maximum number of operations in flight.
+    /// Returns the maximum number of operations that the queue can have in flight.
     fn capacity(&self) -> usize;
     /// Returns the number of operations that were pushed and not yet reaped.
     fn in_flight(&self) -> usize;
 }
 
-/// Returns a range of an arena, if no operation uses it.
+/// Returns a range of an arena's bytes, or `None` if the range is outside the arena.
 #[inline(always)]
 pub(crate) fn bytes_of(
     arena: &mut AlignedBuffer,
@@ -152,8 +156,9 @@ queue_of!(
     }
 );
 
-/// Maps an operation to the directories of this host. A share's small files are distributed over
-/// its directories by number, and a listing picks a directory at random.
+/// Maps an operation to the directories of this host. The number of a small file determines in
+/// which of the share's directories it is. A listing reads the directory that the operation's
+/// random number selects.
 fn local(op: &NameOp, per_share: u32) -> names::NameOp {
     let first = op.share.saturating_mul(per_share);
     let of = |number: u64| first.saturating_add((number % u64::from(per_share)) as u32);
@@ -169,8 +174,8 @@ fn local(op: &NameOp, per_share: u32) -> names::NameOp {
     }
 }
 
-/// Null target: every operation completes immediately with its full length, and transfers no data.
-/// It measures the cost of the driver itself.
+/// Null target. Every operation completes immediately, as if all its bytes had been transferred,
+/// but no data moves. The null target measures the cost of the driver itself.
 #[derive(Debug)]
 pub struct NullQueue {
     arena: AlignedBuffer,
@@ -181,7 +186,7 @@ pub struct NullQueue {
 }
 
 impl NullQueue {
-    /// Creates a null target of `depth` operations over `arena`.
+    /// Creates a null target for up to `depth` operations in flight, with buffers in `arena`.
     #[must_use]
     pub fn new(depth: u32, arena: AlignedBuffer) -> Self {
         let capacity = depth.max(1) as usize;
@@ -238,12 +243,12 @@ impl Queue for NullQueue {
     }
 }
 
-/// Queue whose kind is known only at run time.
+/// Queue of a kind that is chosen when the program runs.
 #[derive(Debug)]
 pub enum AnyQueue {
     /// io_uring.
     Ring(Box<Ring>),
-    /// Worker threads, or the issuing thread itself at depth 1.
+    /// The operations are executed by worker threads, or at depth 1 by the issuing thread itself.
     Threads(Box<Pool>),
 }
 

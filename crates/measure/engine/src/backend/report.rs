@@ -1,4 +1,4 @@
-//! Report of a backend for the bundle: its queue, its settings and its files.
+//! Report of a backend for the bundle. It describes the queue, its settings and its files.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,61 +10,63 @@ pub enum BackendKind {
     Uring,
     /// Worker threads.
     Threads,
-    /// System calls that the issuing thread itself makes (depth 1).
+    /// The issuing thread itself makes the system calls (depth 1).
     Inline,
-    /// NFS calls from the issuing thread.
+    /// The issuing thread sends NFS calls.
     Nfs,
-    /// S3 requests from the issuing thread.
+    /// The issuing thread sends S3 requests.
     S3,
-    /// No I/O at all.
+    /// No I/O is issued.
     Null,
 }
 
-/// State of one open file.
+/// How one file was opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileReport {
     pub path: String,
-    /// Size of the file when it was opened.
+    /// Size of the file in bytes, at the time when it was opened.
     pub size_bytes: u64,
     /// True if I/O bypasses the page cache.
     pub direct: bool,
-    /// Reason for buffered I/O; `None` if I/O is direct.
+    /// Reason why I/O to the file is buffered; `None` if the I/O is direct.
     pub why_not_direct: Option<String>,
-    /// True if the file system refused `O_DIRECT`, so that the automatic mode uses buffered I/O.
+    /// True if the file system refused `O_DIRECT`. The automatic mode then uses buffered I/O.
     pub direct_refused: bool,
-    /// Alignment that direct buffers need, if the kernel reports it.
+    /// Alignment that the file requires of buffers for direct I/O, in bytes; `None` if the kernel
+    /// does not report it.
     pub direct_memory_align_bytes: Option<u32>,
-    /// Alignment that direct offsets and sizes need, if the kernel reports it.
+    /// Alignment that the file requires of offsets and sizes for direct I/O, in bytes; `None` if
+    /// the kernel does not report it.
     pub direct_offset_align_bytes: Option<u32>,
-    /// Reason why kernel workers will execute asynchronous operations on the file, if known. The
-    /// processor time of the issuing thread does not include the time of these workers.
+    /// Reason why kernel workers will execute the asynchronous operations on the file; `None` if no
+    /// such reason is known. The processor time of the issuing thread does not include the
+    /// processor time of these workers.
     pub punts_because: Option<String>,
 }
 
-/// Form of the queue, the reason for this form, and the settings of the queue.
+/// Form and settings of a queue, with the reason why this form was chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackendReport {
-    /// Form of the queue.
     pub kind: BackendKind,
-    /// Reason for this form.
+    /// Reason why this form of queue was chosen.
     pub why: String,
-    /// Maximum number of operations in flight.
+    /// Maximum number of operations that the queue can have in flight.
     pub depth: u32,
-    /// Number of the engine's own worker threads.
+    /// Number of worker threads that belong to the engine itself.
     pub worker_threads: u32,
-    /// Options of the ring's set-up that the kernel accepted, with their names in the kernel's
-    /// interface.
+    /// Options for the set-up of the ring that the kernel accepted. Each option has its name from
+    /// the kernel's interface.
     pub ring_features: Vec<String>,
-    /// Options of the ring's set-up that were refused, and the reasons. A refusal only reduces the
-    /// speed.
+    /// Options for the set-up of the ring that the kernel refused, with the reasons. Without these
+    /// options, the ring works but is slower.
     pub ring_refusals: Vec<String>,
-    /// Size of the arena.
+    /// Size of the arena in bytes.
     pub arena_bytes: u64,
-    /// Bytes of the arena that are registered with the kernel.
+    /// Number of bytes of the arena that are registered with the kernel.
     pub registered_bytes: u64,
-    /// True if the kernel accepted the advice to use huge pages.
+    /// True if the kernel accepted the request (`madvise`) to use huge pages for the arena.
     pub huge_pages_advised: bool,
-    /// Files, in the order of the file table.
+    /// Reports of the files, in the order of the file table.
     pub files: Vec<FileReport>,
 }
 

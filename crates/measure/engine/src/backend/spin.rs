@@ -1,17 +1,17 @@
-//! Waits for completions on a driving thread: the thread polls for a bounded time, then sleeps.
+//! Waits for completions on a driving thread. The thread polls for a limited time and then sleeps.
 //!
 //! The kernel has to wake a thread that sleeps. On a device with a latency of 20 µs in a virtual
 //! machine, the wake-up takes longer than the operation, and the run would report it as latency of
 //! the storage. The polling time adapts to recent waits, so a slow device costs no CPU.
 //!
-//! The thread sometimes yields its CPU while it polls, because the kernel thread that executes the
-//! operation may be queued on the same CPU. It does not yield each time: if other programs use all
-//! CPUs, each yield would last for their complete time slices.
+//! While the thread polls, it sometimes yields its CPU, because the kernel thread that executes the
+//! operation may be waiting for the same CPU. The thread does not yield at every step. If other
+//! programs use all CPUs, each yield would last for the whole time slices of these programs.
 //!
-//! On some targets a polling thread delays the storage itself: on a loop device over a virtual
-//! disk, the kernel's threads and interrupts need the CPU that polls, and reads took 46 µs with
-//! polling, but 34 µs without. The thread therefore tries polling and sleeping, and uses the method
-//! with the shorter latency.
+//! On some targets, a polling thread delays the storage itself. An example is a loop device on a
+//! virtual disk: the kernel's threads and interrupts need the CPU on which the thread polls. Reads
+//! of such a device took 46 µs with polling, but 34 µs without polling. The thread therefore tries
+//! both methods, polling and sleeping, and uses the method with the shorter latency.
 
 use plimsoll_evidence::run::Polling;
 use plimsoll_sys::SysError;
@@ -21,80 +21,82 @@ use crate::timer::Timer;
 
 /// Maximum time for which a thread polls before it sleeps.
 pub const SPIN_NS_MAX: u64 = 200_000;
-/// Minimum polling time. It is shorter than a wake-up.
+/// Minimum time for which a thread polls. This time is shorter than a wake-up takes.
 const SPIN_NS_MIN: u64 = 20_000;
 /// Polling time as a multiple of the mean wait. If four operations at depth 4 complete together,
-/// three of the waits are short, and the fourth is four times the mean.
+/// three of the four waits are short, and the remaining wait is four times as long as the mean.
 const MEAN_TIMES: u64 = 8;
-/// Polling time between two yields.
+/// Time for which the thread polls between two yields.
 const YIELD_NS: u64 = 2_000;
-/// Maximum gap between two clock readings that counts as polling. In a longer gap, another thread
-/// had the CPU.
+/// Longest gap between two clock readings that counts as polling time. If the gap is longer,
+/// another thread used the CPU in the meantime.
 const LOOK_NS_MAX: u64 = 2 * YIELD_NS;
-/// Minimum duration of a block. All waits of one block are handled the same way: they poll, or they
-/// sleep.
+/// Minimum duration of a block. In one block, all waits use the same method: polling or sleeping.
 const BLOCK_NS: u64 = 60_000_000;
-/// Minimum number of completions in a block, after its first 20 ms.
+/// Minimum number of completions in a block. Completions in the first 20 ms of the block are not
+/// counted.
 const BLOCK_COMPLETIONS_MIN: u64 = 100;
-/// The measurement of a block begins after this time, because the previous block can still affect
-/// the first waits.
+/// Time from the start of a block to the start of its measurement. During this time, the effects of
+/// the previous block end.
 const SETTLING_NS: u64 = 20_000_000;
-/// A thread begins with this number of blocks, which alternate between polling and sleeping.
+/// Number of blocks with which a thread begins. These blocks alternate between polling and
+/// sleeping.
 const FIRST_BLOCKS: u32 = 4;
-/// Number of these alternating blocks if the latencies with polling and with sleeping differ by
-/// less than 10 %.
+/// Number of alternating blocks with which a thread begins if polling and sleeping have similar
+/// latencies, which differ by less than 10 %.
 const FIRST_BLOCKS_MAX: u32 = 16;
-/// After this number of blocks, one block tries the method that is not in use, polling or sleeping.
-/// That is 0.25 % of the time, which does not change a p99.
+/// After this number of blocks, the thread uses for one block the method that it had rejected,
+/// polling or sleeping. The trial takes 0.25 % of the time, which does not change a p99.
 const TRIAL_BLOCKS: u32 = 400;
-/// A thread polls only if this shortens the latency by 1 % or more, because polling costs CPU time.
-/// If the thread slept despite a larger gain, the wake-up would be measured as latency of the
-/// storage.
+/// A thread polls if the latency with polling is at most this percentage of the latency with
+/// sleeping. A reduction of 1 % must justify the CPU time of polling. If the thread slept despite a
+/// larger reduction, the run would report the wake-up as latency of the storage.
 const POLLED_PERCENT_MAX: u64 = 99;
-/// Upper limit for the counted time between the ends of two waits, so that one long stall does not
-/// decide between polling and sleeping.
+/// Upper limit for the time between the ends of two waits, as it is counted. With this limit, one
+/// long stall does not decide between polling and sleeping.
 const COUNTED_NS_MAX: u64 = 4_000_000;
-/// After this number of waits, the thread polls once for the maximum time, even if the mean is too
-/// long for polling: most of the mean may be wake-up time.
+/// After this number of waits, the thread polls for the maximum time in one wait. It does this even
+/// if the mean wait is too long for polling, because most of the mean may be wake-up time.
 const PROBE_WAITS: u32 = 64;
 
-/// Polling time of a thread, and the recent waits that determine it.
+/// How long a thread polls, and the statistics of recent waits that determine this time.
 #[derive(Clone, Debug, Default)]
 pub struct Spin {
-    /// Longest polling time; 0 turns polling off.
+    /// Longest time for which a wait polls; 0 turns polling off.
     longest_ns: u64,
-    /// Mean duration of recent waits.
+    /// Mean duration of the recent waits, in ns.
     mean_ns: u64,
     waits: u32,
-    /// End of the latest wait; 0 if no operation has been in flight since then.
+    /// Time at which the latest wait ended; 0 if the queue has been empty since then.
     ended_ns: u64,
-    /// Number of the current block, and its start time.
+    /// Number of the current block. The next field contains the start time of the block.
     block: u32,
     block_start_ns: u64,
     polled: MeanLatency,
     slept: MeanLatency,
-    /// Time that the thread spent polling without a completion.
+    /// Total time that the thread spent polling without receiving a completion.
     pub spun_ns: u64,
-    /// Completions that the thread reaped since the last wait.
+    /// Number of completions that the thread reaped since the last wait.
     reaped: u64,
 }
 
-/// Mean latency of the operations with one kind of wait, polling or sleeping; computed with
-/// Little's law.
+/// Mean latency of the operations during one kind of wait (polling or sleeping). It is computed
+/// with Little's law.
 #[derive(Clone, Copy, Debug, Default)]
 struct MeanLatency {
-    /// Mean latency of the earlier blocks. The latest of them has half of the weight. The value is
-    /// 0 before the first block.
+    /// Weighted mean of the latencies in the earlier blocks. The weight of the most recent block is
+    /// one half. The value is 0 during the first block.
     mean_ns: u64,
-    /// Integral of the number of operations in flight over the time of the current block, in ns.
+    /// Sum, over the current block, of the number of operations in flight multiplied by the time
+    /// for which it lasted, in ns.
     in_flight_ns: u64,
-    /// Completions in the current block.
+    /// Number of completions in the current block.
     completions: u64,
 }
 
 impl MeanLatency {
-    /// Ends the current block. Returns true if its mean is more than twice the earlier mean, or
-    /// less than half of it, because the device has then changed.
+    /// Ends the current block. Returns true if the mean of this block is more than twice or less
+    /// than half the mean of the earlier blocks: the device has then changed.
     fn end_block(&mut self) -> bool {
         let block_ns = self.in_flight_ns / self.completions.max(1);
         let earlier_ns = self.mean_ns;
@@ -111,10 +113,11 @@ impl Spin {
         Self { longest_ns, ..Self::default() }
     }
 
-    /// Submits all queued operations and waits for a completion or the timeout.
+    /// Submits all queued operations, and waits until an operation completes or the timeout
+    /// expires.
     ///
     /// # Errors
-    /// The queue itself fails.
+    /// Fails if the queue itself fails.
     // If this function were inlined, it would slow down the loop on targets that never wait.
     #[inline(never)]
     pub fn wait<Q: Queue, T: Timer>(
@@ -124,7 +127,7 @@ impl Spin {
         timeout_ns: Option<u64>,
     ) -> Result<(), SysError> {
         if self.longest_ns == 0 || queue.in_flight() == 0 {
-            // If nothing is in flight, only a timeout can end a wait.
+            // If nothing is in flight, only the timeout can end the wait.
             let completions_min =
                 if timeout_ns.is_some() { 1 } else { 1.min(queue.in_flight() as u32) };
             return queue.submit_and_wait(completions_min, timeout_ns);
@@ -148,7 +151,7 @@ impl Spin {
             queue.submit_and_wait(1, left_ns)?;
             now_ns = clock.now_ns();
         }
-        // The work of the thread since the last wait also delays operations.
+        // The time that the thread worked since the last wait also delays operations.
         let began_ns = if self.ended_ns == 0 { from_ns } else { self.ended_ns };
         let counted_ns = now_ns.saturating_sub(began_ns).min(COUNTED_NS_MAX);
         let reaped = std::mem::take(&mut self.reaped);
@@ -158,12 +161,14 @@ impl Spin {
         Ok(())
     }
 
-    /// Counts completions that the thread reaped. `in_flight` operations have not completed yet.
+    /// Counts the completions that the thread reaped. `in_flight` is the number of operations that
+    /// are still in flight.
     #[inline(always)]
     pub fn count_reaped(&mut self, reaped: usize, in_flight: usize) {
         self.reaped += reaped as u64;
         if in_flight == 0 {
-            // Nothing is in flight, so the time until the next operation is not latency.
+            // No operation is in flight. The time until the next operation starts is therefore not
+            // latency.
             self.ended_ns = 0;
         }
     }
@@ -206,7 +211,7 @@ impl Spin {
         is_better != is_trial
     }
 
-    /// Returns the polling time of the next wait that polls.
+    /// Returns how long the next wait polls, if it polls.
     fn length_ns(&self) -> u64 {
         match self.waits % PROBE_WAITS {
             0 => self.longest_ns,
@@ -214,15 +219,15 @@ impl Spin {
         }
     }
 
-    /// Moves the mean towards the new value by one eighth of the difference. The length of a wait
-    /// is capped, so one stall does not end polling.
+    /// Moves the mean towards the duration of the latest wait, by one eighth of the difference.
+    /// This duration is capped, so that one stall does not end polling.
     fn learn_wait(&mut self, wait_ns: u64) {
         self.mean_ns = (7 * self.mean_ns + wait_ns.min(2 * self.longest_ns)) / 8;
         self.waits = self.waits.wrapping_add(1);
     }
 
-    /// Adds the latency of the operations until the end of a wait. If `polls` is true, adds it to
-    /// the mean for polling, otherwise to the mean for sleeping.
+    /// Adds the latency of the operations up to the end of a wait. If `polls` is true, the latency
+    /// is added to the mean for polling, and otherwise to the mean for sleeping.
     fn learn(&mut self, polls: bool, now_ns: u64, in_flight_ns: u64, completions: u64) {
         let way = if polls { &mut self.polled } else { &mut self.slept };
         let block_ns = now_ns.saturating_sub(self.block_start_ns);
@@ -233,15 +238,15 @@ impl Spin {
         if block_ns >= BLOCK_NS && way.completions >= BLOCK_COMPLETIONS_MIN {
             (self.block, self.block_start_ns) = (self.block.wrapping_add(1), now_ns);
             if way.end_block() {
-                // The mean of the other method was measured before the change, so both methods are
-                // tried again.
+                // The mean for the other method was measured before the device changed. The thread
+                // therefore tries both methods again.
                 (self.block, self.polled, self.slept) = Default::default();
             }
         }
     }
 }
 
-/// Returns the polling time for waits of `mean_ns`.
+/// Returns how long a wait should poll if the mean duration of a wait is `mean_ns`.
 fn spin_ns(mean_ns: u64, longest_ns: u64) -> u64 {
     match mean_ns <= longest_ns {
         true => (MEAN_TIMES * mean_ns).clamp(SPIN_NS_MIN.min(longest_ns), longest_ns),
@@ -249,7 +254,7 @@ fn spin_ns(mean_ns: u64, longest_ns: u64) -> u64 {
     }
 }
 
-/// Decides how `threads` threads poll on `cpus` CPUs.
+/// Decides whether and how long each of `threads` driving threads polls on a host with `cpus` CPUs.
 #[must_use]
 pub fn polling(required: bool, threads: usize, cpus: f64) -> Polling {
     // One CPU must remain free for the kernel's threads, which may execute the operations.
@@ -287,20 +292,20 @@ mod tests {
         assert!(spin.length_ns() > 30 * US);
         (0..63).for_each(|_| spin.learn_wait(5_000 * US));
         assert_eq!(spin.length_ns(), 0);
-        // After 64 waits, one wait polls, in order to detect whether the device is fast again.
+        // One wait in 64 polls, so that the driver notices when the device is fast again.
         while !spin.waits.is_multiple_of(PROBE_WAITS) {
             spin.learn_wait(5_000 * US);
         }
         assert_eq!(spin.length_ns(), SPIN_NS_MAX);
         (0..8).for_each(|_| spin.learn_wait(30 * US));
         assert!(spin.length_ns() > 30 * US);
-        // Operations complete in groups of four.
+        // If operations complete in groups of four, only one wait of four takes any time.
         (0..100).for_each(|number| spin.learn_wait(if number % 4 == 0 { 50 * US } else { 0 }));
         assert!(spin.length_ns() > 60 * US);
     }
 
-    /// Simulates a target with these latencies for some seconds. Returns the share of waits that
-    /// polled.
+    /// Simulates a target for `seconds`. The target's latency is `polled_ns` for waits that poll,
+    /// and `slept_ns` for waits that sleep. Returns the fraction of the waits that polled.
     fn polled_share(spin: &mut Spin, seconds: f64, polled_ns: u64, slept_ns: u64) -> f64 {
         let until_ns = spin.ended_ns + (seconds * 1e9) as u64;
         let (mut polled, mut waits) = (0, 0);
@@ -321,16 +326,17 @@ mod tests {
         let first = polled_share(&mut spin, 0.24, 46 * US, 34 * US);
         assert!((0.4..0.5).contains(&first), "{first}");
         assert!(polled_share(&mut spin, 60.0, 46 * US, 34 * US) <= rare);
-        // The device stalls and then recovers: the choice is the same as before the stall.
+        // The device stalls and then recovers. Afterwards, the driver must choose the same method
+        // as before the stall.
         polled_share(&mut spin, 10.0, 4_000 * US, 4_000 * US);
         polled_share(&mut spin, 1.0, 46 * US, 34 * US);
         assert!(polled_share(&mut spin, 60.0, 46 * US, 34 * US) <= rare);
-        // If the latencies differ only slightly, they are compared for a longer time.
+        // If the latencies differ only slightly, the thread compares the methods for a longer time.
         let mut close = Spin::new(SPIN_NS_MAX);
         let first = polled_share(&mut close, 0.96, 100 * US, 103 * US);
         assert!((0.4..0.6).contains(&first), "{first}");
         assert!(polled_share(&mut close, 20.0, 100 * US, 103 * US) >= 1.0 - rare);
-        // Now a wake-up costs more than polling, and the trial blocks detect this.
+        // Now polling is faster than sleeping, and the trial blocks must detect this.
         polled_share(&mut spin, 100.0, 10 * US, 40 * US);
         assert!(polled_share(&mut spin, 60.0, 10 * US, 40 * US) >= 1.0 - 4.0 * rare);
     }
@@ -341,7 +347,7 @@ mod tests {
             assert_eq!(polling(true, threads, cpus).longest_ns, SPIN_NS_MAX);
             assert_eq!(polling(false, threads, cpus).longest_ns, 0);
         }
-        // The last two cases have a CPU quota of a control group.
+        // In the last two of these cases, a control group limits the CPU time.
         for (threads, cpus) in [(1, 1.0), (2, 2.0), (16, 4.0), (1, 0.5), (1, 1.5)] {
             let polling = polling(true, threads, cpus);
             assert_eq!(polling.longest_ns, 0);
@@ -383,7 +389,7 @@ mod tests {
         assert!((30 * US..31 * US).contains(&polled_ns), "{polled_ns}");
         assert!((29 * US..31 * US).contains(&spun_ns), "{spun_ns}");
         assert_eq!(waited_ns(0), (70 * US + 100, 0));
-        // The polling time is shorter than the operation, so the thread sleeps.
+        // The operation takes longer than the polling time, so the thread sleeps.
         assert!(waited_ns(10 * US).0 > 70 * US);
     }
 }

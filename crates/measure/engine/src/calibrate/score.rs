@@ -1,11 +1,11 @@
-//! Score of a single processor of this host for I/O work. With this score, figures from different
-//! hosts can be compared.
+//! Scores one CPU of this host for I/O work. The score makes figures from different hosts
+//! comparable.
 //!
-//! The score is the geometric mean of three rates, each divided by the reference processor's rate.
-//! The first rate counts operations on the null target (integer work and branches). The second
-//! counts system calls, and the third measures memory copies that miss every cache. The reference
-//! scores 1,000: one core of a third-generation AMD EPYC at 2.45 GHz, in a shared virtual machine
-//! in late 2026.
+//! The score is the geometric mean of three rates. Each rate is divided by the rate of the
+//! reference processor. The first rate counts operations on the null target (integer work and
+//! branches). The second rate counts system calls. The third rate measures memory copies that miss
+//! every cache. The reference processor has a score of 1,000. It is one core of a third-generation
+//! AMD EPYC at 2.45 GHz, in a shared virtual machine in late 2026.
 
 use plimsoll_sys::cpu::{enter_kernel, pin_thread};
 use serde::{Deserialize, Serialize};
@@ -14,35 +14,36 @@ use super::{COLD_BYTES, SLICE_NS, copy_bytes_per_s, rate_per_s, slice};
 use crate::stream::run::Target;
 use crate::{EngineError, memory};
 
-/// Rates of the reference, measured with this code.
+/// Rates of the reference processor, which were measured with this code.
 const REFERENCE: Parts = Parts {
     null_operations_per_s: 60_000_000,
     system_calls_per_s: 13_000_000,
     copy_bytes_per_s: 10_000_000_000,
 };
 
-/// The three rates.
+/// Three rates from which the score is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parts {
-    /// Operations per second on the null target at depth 32.
+    /// Number of operations per second on the null target at depth 32.
     pub null_operations_per_s: u64,
-    /// Empty system calls per second.
+    /// Number of empty system calls per second.
     pub system_calls_per_s: u64,
-    /// Bytes per second in memory copies that miss every cache.
+    /// Number of bytes per second that memory copies process if every access misses all caches.
     pub copy_bytes_per_s: u64,
 }
 
-/// Score of a host. See the module documentation.
+/// Score of a host for I/O work. See the module documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// Geometric mean of the three rates, each divided by the rate of the reference, times 1,000.
+    /// Score: the geometric mean of the three rates, each divided by the rate of the reference
+    /// processor, times 1,000.
     pub score: f64,
-    /// The three rates of the score.
+    /// The three rates from which the score was computed.
     pub parts: Parts,
 }
 
 impl Score {
-    /// Returns the score of three rates.
+    /// Computes the score from three rates.
     #[must_use]
     pub fn of(parts: Parts) -> Self {
         let share = |own: u64, reference: u64| own as f64 / reference as f64;
@@ -53,10 +54,10 @@ impl Score {
     }
 }
 
-/// Measures the score on `cpu`, in about two seconds.
+/// Measures the score on the CPU `cpu`. This takes about two seconds.
 ///
 /// # Errors
-/// The processor does not exist, or memory is unavailable.
+/// Fails if the CPU does not exist, or if memory is unavailable.
 pub fn score(cpu: Option<usize>) -> Result<Score, EngineError> {
     memory::check_bytes("measuring this host", super::MEMORY_BYTES)?;
     std::thread::scope(|scope| match scope.spawn(|| measure(cpu)).join() {

@@ -1,4 +1,5 @@
-//! Blocks under test, their location, and all operations of the test except the load.
+//! The tested blocks, their location, and the operations of the test. The load is in a separate
+//! module.
 
 use std::fmt;
 use std::io;
@@ -11,16 +12,15 @@ use plimsoll_plan::SyncMethod;
 use super::{BATCH_MAX, BlockFile};
 use crate::EngineError;
 
-/// Location of a test.
+/// Location of the tested blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetPlace {
-    /// A directory. The test creates its own directory in it.
+    /// A directory, in which the test creates its own directory.
     Directory(PathBuf),
-    /// A block device.
     Device(PathBuf),
-    /// An NFS export, by its address. Plimsoll's own client accesses it, without a mount.
+    /// Address of an NFS export. Plimsoll's own client accesses the export, without a mount.
     Nfs(String),
-    /// A bucket of an S3 store. Credentials are read from the environment.
+    /// A bucket of an S3 store. The credentials are read from the environment.
     S3(BucketAddress),
 }
 
@@ -28,9 +28,9 @@ pub enum TargetPlace {
 pub struct BucketAddress {
     /// `s3://bucket/prefix`.
     pub url: String,
-    /// Address of the store, `https://host:port` or `http://host:port`.
+    /// Address of the S3 store, `https://host:port` or `http://host:port`.
     pub endpoint: String,
-    /// Region, which is part of the signature.
+    /// Region of the store. Requests are signed for this region.
     pub region: String,
 }
 
@@ -39,22 +39,22 @@ pub struct BucketAddress {
 pub struct BlockTarget {
     /// Location.
     pub place: TargetPlace,
-    /// Devices that may be overwritten.
+    /// Paths of the devices whose data the operator allows the test to overwrite.
     pub destroy: Vec<PathBuf>,
-    /// Number of the test.
+    /// Number that identifies the test.
     pub data_id: u64,
-    /// Number of bytes under test.
+    /// Size of all tested blocks in bytes.
     pub size_bytes: u64,
-    /// Method that makes a write durable.
+    /// Method with which the test makes a write durable.
     pub sync: SyncMethod,
-    /// True if writes bypass the page cache.
+    /// True if writes bypass the page cache of this host.
     pub direct: bool,
-    /// Timeout after which a call to a server fails.
+    /// A call to a server fails after this time without a response.
     pub timeout: Duration,
 }
 
 impl TargetPlace {
-    /// Returns the path, or the address as a path.
+    /// Returns the path of the target. For a server, this is its address in the form of a path.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
@@ -64,41 +64,42 @@ impl TargetPlace {
     }
 }
 
-/// Identity of a file system: type and id. After an unmount, the mount point has a different
-/// identity.
+/// Type and id of a file system, which identify it. After an unmount, the mount point has a
+/// different identity.
 pub type FileSystemId = (i64, String);
 
 impl BlockTarget {
-    /// Name of the test on a server.
+    /// Name that the test uses for its data on a server.
     pub(super) fn server_name(&self) -> String {
         format!("durability-{:016x}", self.data_id)
     }
 
-    /// Returns the result for a missing directory or file of the test.
+    /// Returns the result of opening a target whose directory or file is missing.
     ///
     /// # Errors
-    /// The path is on another file system than before the cut.
+    /// Fails if the path is now on another file system than before the power cut.
     pub(super) fn missing(&self, is_same_file_system: bool) -> Result<Reopened, EngineError> {
         if is_same_file_system {
             return Ok(Reopened::FileLost);
         }
         let path = self.place.path().display();
-        Err(EngineError::Config(format!("{path} is on another file system than before the cut")))
+        Err(EngineError::Config(format!("{path} is on a different file system after the cut")))
     }
 }
 
-/// Blocks under test, and all operations of the test except the load.
+/// The tested blocks, with all operations of the test except those of the load.
 pub trait TestedBlocks: BlockFile + fmt::Debug {
-    /// Makes all completed writes durable, by the method that the test uses.
+    /// Makes all completed writes durable, with the method that the plan selects for this test.
     ///
     /// # Errors
-    /// The error of the target.
+    /// Fails if the target reports an error.
     fn sync_all(&self) -> io::Result<()>;
 
-    /// Drops the blocks from this host's cache. Returns true if reads now reach the target.
+    /// Drops the blocks from this host's cache. Returns true if later reads are answered by the
+    /// target.
     fn drop_cache(&self) -> bool;
 
-    /// Removes the test's directory. Data on a device is not removed.
+    /// Removes the test's directory. If the target is a device, its data is not removed.
     ///
     /// # Errors
     /// Fails if a file cannot be removed.
@@ -109,20 +110,21 @@ pub trait TestedBlocks: BlockFile + fmt::Debug {
 #[derive(Debug)]
 pub struct OpenBlocks {
     pub blocks: Arc<dyn TestedBlocks>,
-    /// Identity of the file system; `None` for a device.
+    /// Identity of the file system that contains the blocks; `None` for a device.
     pub file_system: Option<FileSystemId>,
 }
 
-/// Result of opening a target after a cut.
+/// Result of opening a target after a power cut.
 #[derive(Debug)]
 pub enum Reopened {
-    /// The target is back.
+    /// The target is available again and was opened.
     Open(OpenBlocks),
     /// The file system is available again, but the tested file is missing or too short.
     FileLost,
 }
 
-/// Returns the maximum number of writes that one flush makes durable; 1 if the test uses no flush.
+/// Returns the maximum number of writes that one flush makes durable. Returns 1 if the test uses no
+/// flush.
 pub(super) fn batch_max(sync: SyncMethod) -> usize {
     match sync {
         SyncMethod::Fsync | SyncMethod::Fdatasync => BATCH_MAX,

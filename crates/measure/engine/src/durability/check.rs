@@ -1,4 +1,4 @@
-//! Reads all blocks after a cut and classifies each.
+//! Reads all blocks after a power cut, and classifies the state of each block.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::witness::{BlockState, ExpectedBlock};
 use super::{BLOCK_BYTES, BlockFile, TARGET};
 use crate::EngineError;
 
-/// Number of blocks per read.
+/// Number of blocks in one read.
 const CHUNK_BLOCKS: usize = 256;
 
 /// Result of reading one block.
@@ -20,11 +20,13 @@ enum BlockFinding {
     Unreadable(String),
 }
 
-/// Checks every block against its expectation. Returns the result and the state of each block for
-/// the next cut: the content of a damaged block is unknown until it is written again.
+/// Compares every block with its expected content. Returns the result and the state of each block,
+/// which the check after the next interruption requires. The content of a damaged block is unknown
+/// until the block is written again.
 ///
 /// # Errors
-/// Fails if no buffer can be reserved. A read error of the target is part of the result.
+/// Fails if no memory for a buffer is available. A read error of the target is not an error of this
+/// function: it is part of the result.
 pub fn check_blocks(
     file: &dyn BlockFile,
     content: &Content,
@@ -42,7 +44,8 @@ pub fn check_blocks(
         let bytes = &mut buffer.as_mut_slice()[..chunk.len() * size];
         let whole = file.read_at(bytes, first * u64::from(BLOCK_BYTES)).is_ok();
         for (at, (block, bytes)) in (first..).zip(bytes.chunks_exact_mut(size)).enumerate() {
-            // A block counts as unreadable only if it also fails when it is read individually.
+            // If a read of several blocks fails, each block is read again individually. Only the
+            // blocks whose individual read fails count as unreadable.
             let read: io::Result<()> = match whole {
                 true => Ok(()),
                 false => file.read_at(bytes, block * u64::from(BLOCK_BYTES)),
@@ -73,7 +76,8 @@ fn expectation(state: &BlockState) -> ExpectedContent {
 fn summarise(found: &[BlockFinding], expected: &[ExpectedBlock]) -> (CutCheck, Vec<BlockState>) {
     let mut check = CutCheck { read_from_target: true, ..CutCheck::default() };
     let mut states = Vec::with_capacity(found.len());
-    // Latest start of a batch of which an acknowledged write survived.
+    // Latest start among the batches that contain an acknowledged write that survived the power
+    // cut.
     let survivor = |(found, block): (&BlockFinding, &ExpectedBlock)| match found {
         BlockFinding::Verdict(Verdict::Good | Verdict::Possible) => {
             block.newest.map(|ack| ack.begun)
@@ -83,7 +87,7 @@ fn summarise(found: &[BlockFinding], expected: &[ExpectedBlock]) -> (CutCheck, V
     let latest_survivor = found.iter().zip(expected).filter_map(survivor).max().unwrap_or(0);
     for (number, (found, block)) in found.iter().zip(expected).enumerate() {
         let says = match found {
-            // Without an acknowledged write, any content is permitted.
+            // If no write of the block was acknowledged, any content is permitted.
             _ if block.state.acknowledged == 0 => {
                 check.blocks.unknown += 1;
                 None
@@ -115,14 +119,14 @@ fn summarise(found: &[BlockFinding], expected: &[ExpectedBlock]) -> (CutCheck, V
     (check, states)
 }
 
-/// Counts a verdict. Returns a description of the damage.
+/// Counts a verdict. Returns a description of the damage, or `None` if the block is not damaged.
 fn count(blocks: &mut BlockCounts, verdict: &Verdict) -> Option<String> {
     let damage = match verdict {
         Verdict::Good => {
             blocks.good += 1;
             return None;
         }
-        // A write that is not in the witness can only be newer than the recorded writes: if the
+        // A write that is missing in the witness can only be newer than the recorded writes. If the
         // host was lost, the records of its last writes may be missing.
         Verdict::Possible | Verdict::Unknown | Verdict::Damaged(Damage::Ahead { .. }) => {
             blocks.in_flight += 1;

@@ -1,4 +1,4 @@
-//! Threads that write batches of blocks, make them durable and record the acknowledgements.
+//! Threads that write batches of blocks, make each batch durable and record the acknowledgements.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,26 +14,28 @@ use super::witness::{AckWitness, Acknowledgement, BlockState};
 use super::{BATCH_MAX, BLOCK_BYTES, BlockFile, TARGET};
 use crate::{EngineError, defect};
 
-/// Polling interval of waits.
+/// Interval at which waiting threads check their condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Phase of a cut. It determines what an acknowledgement guarantees.
+/// Phase of the load with respect to the power cut. The phase determines whether an acknowledged
+/// write must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum CutPhase {
-    /// The cut has not begun: the write must survive.
+    /// The cut command has not started. A write that is acknowledged in this phase must survive.
     Before = 0,
-    /// The cut command is running: a write that is acknowledged in this phase must also survive.
+    /// The cut command is running. A write that is acknowledged in this phase must also survive.
     During = 1,
-    /// The cut command has ended: the target should not acknowledge any write.
+    /// The cut command has ended. The target should not acknowledge any write in this phase.
     After = 2,
-    /// The load has ended: acknowledgements are ignored.
+    /// The load has ended. Acknowledgements in this phase are ignored.
     Closed = 3,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadCounts {
-    /// Number of writes acknowledged in each phase before [`CutPhase::Closed`].
+    /// Number of writes that were acknowledged in each of the three phases before
+    /// [`CutPhase::Closed`].
     pub acknowledged: [u64; 3],
     /// Failed operations.
     pub failed: u64,
@@ -47,7 +49,8 @@ pub struct LoadCounts {
 #[derive(Debug)]
 struct LoadState {
     phase: AtomicU8,
-    /// Counter that orders the starts and acknowledgements of all batches.
+    /// Counter that is incremented at each start and each acknowledgement of a batch. Its values
+    /// show the order of these events.
     order: AtomicU64,
     acknowledged: [AtomicU64; 3],
     failed: AtomicU64,
@@ -55,7 +58,7 @@ struct LoadState {
     witness_failure: Mutex<Option<std::io::Error>>,
     /// Longest time from the start of a batch to its acknowledgement, in ns.
     longest_ns: AtomicU64,
-    /// Newest issued generation of each block.
+    /// Generation of the newest write that was issued to each block.
     issued: Box<[AtomicU32]>,
 }
 
@@ -66,10 +69,10 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts the threads.
+    /// Starts the threads that write blocks.
     ///
     /// # Errors
-    /// Fails if a thread or its buffer cannot be created.
+    /// Fails if a thread cannot be started, or if no memory for its buffer is available.
     pub fn start(
         file: &Arc<dyn BlockFile>,
         content: &Arc<Content>,
@@ -118,12 +121,12 @@ impl Load {
         Ok(load)
     }
 
-    /// Enters a phase. The load never returns to an earlier phase.
+    /// Starts a phase. The load never returns to an earlier phase.
     pub fn enter(&self, phase: CutPhase) {
         self.shared.phase.fetch_max(phase as u8, Ordering::SeqCst);
     }
 
-    /// Returns the current counts.
+    /// Returns the current values of the counters.
     #[must_use]
     pub fn counts(&self) -> LoadCounts {
         let failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,14 +138,14 @@ impl Load {
         }
     }
 
-    /// Returns the longest time that a batch took, in ns.
+    /// Returns the longest time from the start of a batch to its acknowledgement, in ns.
     #[must_use]
     pub fn longest_ns(&self) -> u64 {
         self.shared.longest_ns.load(Ordering::Relaxed)
     }
 
-    /// Waits until all threads have ended, or for `timeout`. Returns true if all threads have
-    /// ended.
+    /// Waits until all threads have ended, or until `timeout` has elapsed. Returns true if all
+    /// threads have ended.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
         let start = Instant::now();
@@ -155,11 +158,10 @@ impl Load {
         true
     }
 
-    /// Returns the newest issued generation of each block.
+    /// Returns, for each block, the generation of the newest write that was issued to it.
     ///
     /// # Errors
-    /// Fails if the witness could not be written, because acknowledgements are then missing in the
-    /// witness.
+    /// Fails if the witness could not be written. Some acknowledgements are then missing in it.
     pub fn issued(&self) -> Result<Vec<u32>, EngineError> {
         let failure = self.shared.witness_failure.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = &*failure {
@@ -170,16 +172,16 @@ impl Load {
     }
 }
 
-/// One writing thread.
+/// State of one thread that writes blocks.
 struct Writer {
     file: Arc<dyn BlockFile>,
     content: Arc<Content>,
     witness: Arc<AckWitness>,
     shared: Arc<LoadState>,
     buffer: AlignedBuffer,
-    /// First block of this thread's share.
+    /// Number of the first block that this thread writes.
     first: u64,
-    /// Number of blocks in the share.
+    /// Number of blocks that this thread writes.
     share: u64,
     seed: u64,
     draws: u64,
@@ -200,14 +202,14 @@ impl Writer {
                     return;
                 }
             };
-            // The phase is read after the acknowledgement. A write that was acknowledged before the
-            // cut may therefore count as acknowledged in a later phase. The opposite error cannot
-            // occur.
+            // The phase is read after the acknowledgement arrives. A write that was acknowledged
+            // before the power cut may therefore count as acknowledged in a later phase. The
+            // opposite error cannot occur.
             let acknowledged = self.shared.order.fetch_add(1, Ordering::SeqCst);
             let phase = self.phase();
             // If this thread was delayed, the target may have acknowledged the write before the
-            // cut. Such an acknowledgement does not prove that the write must survive. It also does
-            // not prove that the target still acknowledges writes.
+            // power cut. Such an acknowledgement does not prove that the write must survive. It
+            // also does not prove that the target still acknowledges writes after the power cut.
             if phase == CutPhase::After as u8 && began_phase < phase {
                 continue;
             }
@@ -244,8 +246,8 @@ impl Writer {
         mix(self.seed, self.draws) % below.max(1)
     }
 
-    /// Writes different blocks and makes them durable. Returns the block and the generation of each
-    /// write.
+    /// Writes a batch of different blocks and makes the batch durable. Returns the block number and
+    /// the generation of each write.
     fn write_batch(&mut self) -> std::io::Result<Vec<(u32, u32)>> {
         let most = (self.file.batch_max() as u64).min(self.share);
         let count = 1 + self.draw(most);

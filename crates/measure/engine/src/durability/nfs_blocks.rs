@@ -1,7 +1,7 @@
-//! Tested file on an NFS export. Plimsoll's own client accesses it, so this host has neither a
-//! mount nor a cache of it. As with a hard mount, calls are repeated until the server responds. If
-//! a restarted server has lost unstable writes, the client sends them again before their COMMIT
-//! completes. An acknowledged COMMIT therefore always includes the whole batch.
+//! Tested file on an NFS export. Plimsoll's own client accesses the file, so this host has no mount
+//! and no cache of the export. As on a hard mount, the client repeats calls until the server
+//! responds. If a server restarts and loses unstable writes, the client sends these writes again
+//! before their COMMIT completes. An acknowledged COMMIT therefore always includes the whole batch.
 
 use std::fmt;
 use std::io;
@@ -23,24 +23,25 @@ use super::per_thread::PerThread;
 use crate::nfs::{NfsDataSet, NfsDataSetRequest, data_name, failed, has_status};
 use crate::{EngineError, stop_request};
 
-/// Maximum size of a READ or WRITE call, in bytes.
+/// Maximum number of bytes in a READ or WRITE call.
 const TRANSFER_BYTES: usize = 64 * 1024;
-/// Maximum number of calls in flight on a connection: one call of the thread, and the calls of a
-/// recovery.
+/// Maximum number of calls in flight on a connection: one call of the thread, and calls that send
+/// lost writes again.
 const DEPTH: u32 = 16;
 
-/// First XID of the next connection. A server may treat a repeated XID as a retransmission.
+/// XID of the first call on the next connection. A server may treat a repeated XID as a
+/// retransmission.
 static NEXT_XID: AtomicU32 = AtomicU32::new(1);
 
-/// Tested file on an export.
+/// Tested file on an NFS export.
 pub struct NfsBlocks {
     export: Export,
     file: Handle,
     sync: SyncMethod,
     timeout: Duration,
-    /// Directory in the export that is removed at the end.
+    /// Name of the test's directory in the export. The test removes this directory at the end.
     own_name: String,
-    /// Each thread has its own connection, whose COMMIT includes the writes of this thread.
+    /// One connection for each thread. A COMMIT on a connection includes the writes of that thread.
     connections: PerThread<Connection>,
 }
 
@@ -50,7 +51,7 @@ impl fmt::Debug for NfsBlocks {
     }
 }
 
-/// Client of one thread.
+/// NFS client that one thread uses.
 struct Connection {
     client: Client<Monotonic>,
     root: ObjectId,
@@ -80,7 +81,7 @@ impl Connection {
         Ok(Self { client, root, file, arena: vec![0; TRANSFER_BYTES] })
     }
 
-    /// Carries out one operation and returns the number of bytes.
+    /// Executes one operation and returns the number of transferred bytes.
     fn call(&mut self, op: &Op<'_>) -> io::Result<usize> {
         self.client.submit(0, op).map_err(io::Error::other)?;
         let mut out = Vec::with_capacity(1);
@@ -94,8 +95,8 @@ impl Connection {
 }
 
 impl NfsBlocks {
-    /// Returns access to a file of an export. `own_name` is the directory that is removed at the
-    /// end.
+    /// Returns access to a file on an export. `own_name` is the name of the directory that the test
+    /// removes at the end.
     #[must_use]
     pub fn new(
         export: Export,
@@ -142,7 +143,7 @@ impl NfsBlocks {
         Ok(OpenBlocks { blocks: Arc::new(blocks), file_system })
     }
 
-    /// Mounts the export again and finds the file.
+    /// Mounts the export again and looks up the tested file.
     pub(super) fn reopen(
         target: &BlockTarget,
         url: &str,
@@ -177,7 +178,7 @@ impl NfsBlocks {
         Connection::open(&self.export, self.file, self.timeout)
     }
 
-    /// Carries out one operation on this thread's connection.
+    /// Executes one operation on the connection of this thread.
     fn with_connection<T>(
         &self,
         carry_out: impl FnOnce(&mut Connection) -> io::Result<T>,
@@ -257,7 +258,8 @@ impl TestedBlocks for NfsBlocks {
         })
     }
 
-    /// Always true: the client has no cache. The server may still answer from its own cache.
+    /// Always returns true, because the client has no cache. The server may still read the data
+    /// from its own cache.
     fn drop_cache(&self) -> bool {
         true
     }

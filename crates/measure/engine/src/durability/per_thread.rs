@@ -1,4 +1,4 @@
-//! One connection for each thread, which is opened when the thread first needs it.
+//! Connections of threads. Each thread opens its own connection when it first needs the connection.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,7 +7,7 @@ use std::thread::{self, ThreadId};
 
 use crate::EngineError;
 
-/// Connections of all threads. Each connection belongs to one thread.
+/// Connections of all threads. Each connection is used by one thread only.
 #[derive(Debug)]
 pub(super) struct PerThread<T>(Mutex<HashMap<ThreadId, Arc<Mutex<T>>>>);
 
@@ -16,8 +16,8 @@ impl<T> PerThread<T> {
         Self(Mutex::default())
     }
 
-    /// Carries out one operation on this thread's connection. After an error the connection is
-    /// closed, because a call may still be in flight there.
+    /// Executes one operation on the connection of this thread. After an error, the connection is
+    /// closed, because a call may still be in flight on it.
     pub(super) fn with<R>(
         &self,
         open: impl FnOnce() -> Result<T, EngineError>,

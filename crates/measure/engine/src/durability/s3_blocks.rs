@@ -1,6 +1,6 @@
-//! Tested blocks in a bucket of an S3 store: each block is one object. A PUT is durable when the
-//! store acknowledges it; S3 has no flush. If a connection is lost, the client repeats the request
-//! until the store responds.
+//! Tested blocks in a bucket of an S3 store. Each block is one object. A PUT is durable when the
+//! store acknowledges it, because S3 has no flush operation. If a connection is lost, the client
+//! repeats the request until the store responds.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ use super::{BLOCK_BYTES, BlockFile};
 use crate::s3::{S3DataSet, S3DataSetRequest, call_each};
 use crate::{EngineError, stop_request};
 
-/// Number of requests in flight while all blocks are written or read.
+/// Number of requests in flight while the test writes or reads all blocks.
 const CONNECTIONS: u32 = 8;
 
 impl BucketAddress {
@@ -33,10 +33,10 @@ impl BucketAddress {
 /// Tested objects.
 struct S3Blocks {
     address: BucketAddress,
-    /// Name of the test. The prefix contains this name.
+    /// Name of the test. The name is part of the prefix.
     name: String,
     bucket: Target,
-    /// Prefix of the names of all objects.
+    /// Prefix with which the names of all objects start.
     prefix: String,
     timeout: Duration,
     connections: PerThread<Connection>,
@@ -48,7 +48,7 @@ impl fmt::Debug for S3Blocks {
     }
 }
 
-/// Client of one thread.
+/// S3 client that one thread uses.
 struct Connection {
     client: Client,
     arena: Vec<u8>,
@@ -76,7 +76,7 @@ fn opened(
     OpenBlocks { blocks: Arc::new(blocks), file_system: None }
 }
 
-/// Claims a prefix in the bucket that only this test uses.
+/// Reserves a prefix in the bucket, which only this test then uses.
 pub(super) fn create(
     target: &BlockTarget,
     address: &BucketAddress,
@@ -86,8 +86,9 @@ pub(super) fn create(
     Ok(opened(&data_set, target, address, name))
 }
 
-/// Finds the objects after a cut. If the object with the owner's name is missing, the store has
-/// lost an acknowledged PUT. If the bucket is missing, the store is not the tested store.
+/// Looks up the objects of the test after a power cut. If the object that contains the owner's name
+/// is missing, the store has lost an acknowledged PUT. If the bucket is missing, the store is not
+/// the store that was tested.
 pub(super) fn reopen(
     target: &BlockTarget,
     address: &BucketAddress,
@@ -113,7 +114,7 @@ impl S3Blocks {
         Ok(Connection { client, arena: Vec::new() })
     }
 
-    /// Returns the names of the objects for a range of blocks.
+    /// Returns the names of the objects that store a range of blocks.
     fn keys(&self, offset_bytes: u64, size_bytes: usize) -> Vec<String> {
         let first = offset_bytes / u64::from(BLOCK_BYTES);
         let count = size_bytes as u64 / u64::from(BLOCK_BYTES);
@@ -121,7 +122,7 @@ impl S3Blocks {
     }
 }
 
-/// Returns the arena offset for the block of request `number`.
+/// Returns the offset in the arena at which the block of request `number` is stored.
 fn in_arena(number: usize) -> u64 {
     number as u64 * u64::from(BLOCK_BYTES)
 }
@@ -149,7 +150,8 @@ impl BlockFile for S3Blocks {
         Ok(())
     }
 
-    /// A missing object, and the missing end of a short object, is read as zeroes.
+    /// A missing object is read as zeros. If an object is too short, its missing end is read as
+    /// zeros.
     fn read_at(&self, bytes: &mut [u8], offset_bytes: u64) -> io::Result<()> {
         let keys = self.keys(offset_bytes, bytes.len());
         let get = |number, key| Op::Get {
@@ -192,7 +194,8 @@ impl TestedBlocks for S3Blocks {
         Ok(())
     }
 
-    /// Always true: the client has no cache. The store may still answer from its own cache.
+    /// Always returns true, because the client has no cache. The store may still read the data from
+    /// its own cache.
     fn drop_cache(&self) -> bool {
         true
     }

@@ -1,6 +1,6 @@
 //! Target of a durability test: a directory, a device, an NFS export or an S3 bucket. After each
-//! cut it is opened again by its path or address, because a restored target may be a new mount or a
-//! new device node.
+//! power cut, the test opens the target again by its path or address. It does not reuse
+//! descriptors, because a restored target may be a new mount or a new device node.
 
 use std::fs::File;
 use std::io;
@@ -33,26 +33,26 @@ use crate::work_dir::{
     named_directories, own_name,
 };
 
-/// Name of the test's own directory, without the prefix `plimsoll-`.
+/// Name of the directory that the test creates, without the prefix `plimsoll-`.
 const NAME: &str = "durability";
-/// Name of the tested file in the directory.
+/// Name of the tested file in the test's directory.
 const FILE: &str = "blocks";
-/// Size of the writes in the first pass.
+/// Size of each write in the first pass, in bytes.
 const LAYOUT_BYTES: usize = 1 << 20;
 
-/// Returns the space that a test of this size needs in a directory, and the free space of the
-/// directory.
+/// Returns the space that a test of `size_bytes` needs in a directory, and the space that is free
+/// there.
 #[must_use]
 pub fn directory_space(path: &Path, size_bytes: u64) -> Space {
     seen(NAME, path.to_path_buf(), size_bytes)
 }
 
-/// Open file or device of this host.
+/// Tested file or device that is open on this host.
 #[derive(Debug)]
 struct LocalBlocks {
-    /// One descriptor for each thread. Linux reports a failed write-back once per descriptor: on a
-    /// shared descriptor, a thread's fsync would succeed if another thread's fsync had already
-    /// failed.
+    /// One file descriptor for each thread. Linux reports a failed write-back only once for each
+    /// descriptor. If threads shared a descriptor, a thread's fsync would succeed after another
+    /// thread's fsync had already reported the failure.
     writers: PerThread<File>,
     file: PathBuf,
     writer_flags: OpenFlags,
@@ -73,7 +73,8 @@ impl LocalBlocks {
 }
 
 impl BlockTarget {
-    /// Creates the file, or claims the device, and writes each block once, durably.
+    /// Creates the tested file or opens the device exclusively. Then writes each block once and
+    /// makes these writes durable.
     ///
     /// # Errors
     /// Fails if the target is unusable, in use or too small, or if it contains other data.
@@ -87,7 +88,7 @@ impl BlockTarget {
         match self.write_all_blocks(&*open.blocks) {
             Ok(()) => Ok(open),
             Err(error) => {
-                // An error of the removal is ignored, so that the caller gets the first error.
+                // An error of the removal is ignored: the caller must receive the first error.
                 drop(open.blocks.remove());
                 Err(error)
             }
@@ -138,7 +139,7 @@ impl BlockTarget {
             Ok(open) => Ok(LocalBlocks { manifest: Some(manifest), _locks: Some(locks), ..open }),
             Err(error) => {
                 for directory in own.directories() {
-                    // An error of the removal is ignored, so that the caller gets the first error.
+                    // An error of the removal is ignored: the caller must receive the first error.
                     drop(remove(directory, &manifest.contents()));
                 }
                 Err(error)
@@ -169,7 +170,8 @@ impl BlockTarget {
         let dsync = self.sync == SyncMethod::Dsync;
         let flags = OpenFlags { write: true, dsync, direct, ..OpenFlags::default() };
         let writer_flags = flags;
-        // A target that cannot be written is reported before the first thread starts.
+        // The first pass writes the whole target. If the target cannot be written, the test fails
+        // here, before the first thread starts.
         drop(own.open(file, writer_flags).map_err(opening)?);
         let flags = OpenFlags { direct: DirectMode::Auto, ..OpenFlags::default() };
         let reader = own.open(file, flags).map_err(opening)?;
@@ -205,15 +207,16 @@ impl BlockTarget {
             blocks.write_at(bytes, at).map_err(|error| writing(&error))?;
             at += size as u64;
         }
-        // The data, the file length and the block map that the first pass wrote count as
-        // acknowledged.
+        // From here on, the data, the file length and the block map that the first pass wrote count
+        // as acknowledged.
         blocks.sync_all().map_err(|error| writing(&error))
     }
 
-    /// Opens the target after a cut. `file_system` is its identity before the cut.
+    /// Opens the target after a power cut. `file_system` is the identity of its file system before
+    /// the power cut.
     ///
     /// # Errors
-    /// Fails if the target is not available yet.
+    /// Fails if the target is not yet available again.
     pub fn reopen(&self, file_system: Option<&FileSystemId>) -> Result<Reopened, EngineError> {
         let path = match &self.place {
             TargetPlace::Device(path) => {
@@ -227,14 +230,16 @@ impl BlockTarget {
         };
         let opening = |error: &io::Error| failed("opening the target", "open", path, error);
         let directory = TargetDirectory::open(path).map_err(|error| opening(&error))?;
-        // If the tested file system is not mounted, its mount point is on another file system.
+        // If the tested file system is not mounted, its mount point is a directory of another file
+        // system.
         let missing = || self.missing(file_system_of(path).as_ref() == file_system);
         let own = match OwnDirectory::open_in(&directory, own_name(NAME).as_ref()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return missing(),
             other => other.map_err(|error| opening(&error))?,
         };
         let manifest = match read_manifest_in::<Manifest>(&own, &own.path) {
-            // The manifest was synced too. If its content has changed, acknowledged data was lost.
+            // The manifest was also synced before the power cut. If its content has changed,
+            // acknowledged data was lost.
             Err(EngineError::Config(_)) => None,
             other => other?,
         };
@@ -277,13 +282,14 @@ impl TestedBlocks for LocalBlocks {
         self.with_writer(File::sync_all)
     }
 
-    /// Returns true if reads are direct, or if the page cache contains no data of the file.
+    /// Returns true if reads bypass the page cache, or if the page cache contains no data of the
+    /// file.
     fn drop_cache(&self) -> bool {
         let fd = std::os::fd::OwnedFd::from(match self.reader.try_clone() {
             Ok(file) => file,
             Err(_) => return false,
         });
-        // Dirty pages remain in the cache, and the residency then includes them.
+        // Dirty pages stay in the page cache. In that case, the residency is not zero.
         let _ = file::drop_cached(&fd);
         self.is_reader_direct || residency::of_file(&fd).is_ok_and(|found| found.cached_bytes == 0)
     }
@@ -295,7 +301,7 @@ impl TestedBlocks for LocalBlocks {
 }
 
 impl LocalBlocks {
-    /// Carries out an operation on this thread's descriptor.
+    /// Executes an operation on the descriptor of this thread.
     fn with_writer(&self, carry_out: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
         let open = || {
             let opened = self.own.open(&self.file, self.writer_flags);
@@ -334,14 +340,14 @@ mod tests {
     use super::*;
     use crate::durability::blocks::TargetPlace;
 
-    /// Number of this process's descriptors of a file.
+    /// Returns how many descriptors this process has open for a file.
     fn descriptors(file: &Path) -> usize {
         let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
         all.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|path| path == file)).count()
     }
 
-    /// Linux reports a failed write-back to each descriptor once. With a shared descriptor, a
-    /// thread's flush would succeed after another thread's flush had failed.
+    /// Linux reports a failed write-back once for each descriptor. If threads shared a descriptor,
+    /// one thread's flush would fail and the next thread's flush would succeed.
     #[test]
     fn each_writing_thread_has_a_descriptor_of_its_own() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! The witness is stored outside the target. It contains a stored state of all blocks, and one
-//! record for each write that was acknowledged after this state was stored.
+//! The witness is stored outside the target. It contains a saved state of all blocks. For each
+//! write that was acknowledged after this state was saved, it also contains one record.
 //!
-//! A record has 32 bytes, little endian: block u32, generation u32, order of the batch's start u64,
-//! order of its acknowledgement u64, flags u32, CRC-32C u32. If a host was killed, the last record
-//! may be partial.
+//! A record has 32 bytes, in little-endian order. Its fields are: block u32, generation u32, order
+//! of the batch's start u64, order of the batch's acknowledgement u64, flags u32, CRC-32C u32. If
+//! the host was killed, the last record may be incomplete.
 
 use std::io;
 use std::sync::Arc;
@@ -16,20 +16,21 @@ use crate::work_dir::failed;
 
 const RECORD_BYTES: usize = 32;
 const STATE_BYTES: usize = 12;
-/// Name of the file with the state of all blocks.
+/// Name of the file that contains the state of all blocks.
 const BLOCKS: &str = "blocks.bin";
 const DURING_CUT: u32 = 1;
 const SEEN: u32 = 1;
 
-/// Record of an acknowledged write of one block.
+/// Record of one acknowledged write to one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
     pub block: u32,
-    /// Number of writes to the block, including this write.
+    /// Generation: how many times the block was written, including this write.
     pub generation: u32,
-    /// Position of the batch's start in the order of all starts and acknowledgements.
+    /// Position of the start of the batch in the order of all starts and acknowledgements.
     pub begun: u64,
-    /// Position of the acknowledgement in the order of all starts and acknowledgements.
+    /// Position of the acknowledgement of the batch in the order of all starts and
+    /// acknowledgements.
     pub acknowledged: u64,
     /// True if the cut command was running when the write was acknowledged.
     pub during_cut: bool,
@@ -71,7 +72,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
-/// File that records acknowledgements.
+/// File to which acknowledgements are appended.
 #[derive(Debug)]
 pub struct AckWitness {
     files: Arc<dyn WitnessFiles>,
@@ -80,7 +81,7 @@ pub struct AckWitness {
 }
 
 impl AckWitness {
-    /// Records a batch of acknowledgements.
+    /// Appends a record for each acknowledged write of a batch.
     ///
     /// # Errors
     /// Fails if the witness cannot be written.
@@ -90,29 +91,30 @@ impl AckWitness {
     }
 }
 
-/// State of a block between two cuts.
+/// State of a block between two power cuts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockState {
-    /// Generation of the newest acknowledged write; 0 if the content is unknown.
+    /// Generation of the newest acknowledged write. It is 0 if the content of the block is unknown.
     pub acknowledged: u32,
-    /// Newest generation whose write was started.
+    /// Generation of the newest write that was started.
     pub issued: u32,
-    /// True if the acknowledged write was read back after a cut.
+    /// True if a check after a power cut read the data of the acknowledged write.
     pub seen: bool,
 }
 
-/// Expected content of a block after a cut.
+/// Content that a block is expected to have after a power cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedBlock {
     pub state: BlockState,
-    /// The newest acknowledgement since the last cut; `None` if no write was acknowledged.
+    /// Newest acknowledgement since the previous power cut; `None` if no write of the block was
+    /// acknowledged since then.
     pub newest: Option<Acknowledgement>,
 }
 
 impl ExpectedBlock {
-    /// Combines the states before a cut with the acknowledgements since then. If the newest issued
-    /// write of a block is unknown, assumes that one more write may have been issued than
-    /// acknowledged.
+    /// Computes the expected contents from the states before a power cut and from the
+    /// acknowledgements since then. The newest issued write of a block may be unknown. The function
+    /// then assumes that one more write was issued than acknowledged.
     #[must_use]
     pub fn combine(states: &[BlockState], acks: &[Acknowledgement]) -> Vec<Self> {
         let before = |state: &BlockState| Self { state: *state, newest: None };
@@ -129,29 +131,29 @@ impl ExpectedBlock {
     }
 }
 
-/// Name of the file with the acknowledgements of a cut.
+/// Returns the name of the file that contains the acknowledgements before a power cut.
 fn acks_name(cut: u64) -> String {
     format!("cut-{cut:05}.acks")
 }
 
-/// Witness of a test.
+/// Witness of a durability test.
 #[derive(Clone, Debug)]
 pub struct Witness {
     files: Arc<dyn WitnessFiles>,
-    /// True if each record is synced. This is necessary if the host loses power together with the
-    /// target.
+    /// True if each record is synced before the thread continues. This is necessary if the host of
+    /// the witness loses power together with the target.
     sync: bool,
 }
 
 impl Witness {
-    /// Creates a witness that uses these files.
+    /// Creates a witness that stores its data in these files.
     #[must_use]
     pub fn new(files: Arc<dyn WitnessFiles>, sync: bool) -> Self {
         Self { files, sync }
     }
 
-    /// Starts the records of a cut: stores the state of all blocks, and creates an empty file of
-    /// acknowledgements.
+    /// Prepares the witness for a power cut: saves the state of all blocks, and creates an empty
+    /// file for acknowledgements.
     ///
     /// # Errors
     /// Fails if a file cannot be written.
@@ -163,18 +165,20 @@ impl Witness {
             bytes.extend((if state.seen { SEEN } else { 0 }).to_le_bytes());
         }
         bytes.extend(crc32c(0, &bytes).to_le_bytes());
-        // The file of acknowledgements is created before the states are replaced. If the host stops
-        // between these two steps, the earlier states and an empty file exist.
+        // This function creates the file of acknowledgements before it replaces the states. If the
+        // host stops between these two steps, the earlier states and an empty file of
+        // acknowledgements exist.
         let name = acks_name(cut);
         self.replace(&name, &[])?;
         self.replace(BLOCKS, &bytes)?;
         Ok(AckWitness { files: Arc::clone(&self.files), name, sync: self.sync })
     }
 
-    /// Reads the state of all blocks and the acknowledgements of a cut.
+    /// Reads the saved state of all blocks, and the acknowledgements before a power cut.
     ///
     /// # Errors
-    /// Fails if a file is missing or damaged. A partial record at the end is ignored.
+    /// Fails if a file is missing or damaged. An incomplete record at the end of the file is
+    /// ignored.
     pub fn read(&self, cut: u64) -> Result<(Vec<BlockState>, Vec<Acknowledgement>), EngineError> {
         let read = |name: &str| {
             let path = self.files.path(name);
@@ -206,7 +210,8 @@ impl Witness {
         for (number, record) in records.iter().enumerate() {
             match Acknowledgement::decode(record) {
                 Some(ack) => found.push(ack),
-                // The space was reserved, but the host was lost before it wrote a record there.
+                // Space for a record was reserved, but the host was lost before it wrote the
+                // record.
                 None if records[number..].iter().all(|r| r.iter().all(|byte| *byte == 0)) => break,
                 None => return Err(damaged(&acks)),
             }
@@ -214,13 +219,13 @@ impl Witness {
         Ok((states, found))
     }
 
-    /// Removes the acknowledgements of a verified cut.
+    /// Removes the file of acknowledgements of a power cut that has been verified.
     pub fn forget(&self, cut: u64) {
-        // A file that could not be removed does no harm.
+        // If the file cannot be removed, it does no harm.
         let _ = self.files.remove(&acks_name(cut));
     }
 
-    /// Replaces a file durably.
+    /// Replaces a file. The new content is durable when this function returns.
     ///
     /// # Errors
     /// Fails if the file cannot be written.

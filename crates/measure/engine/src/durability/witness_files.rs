@@ -1,4 +1,4 @@
-//! Files of a witness. They are in a directory of this host, or on another host.
+//! Files of a witness. The files are in a directory of this host, or on another host.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
@@ -6,50 +6,52 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Files of a witness. Their names contain no directories.
+/// Access to the files of a witness. File names contain no directories.
 pub trait WitnessFiles: Debug + Send + Sync {
     /// Reads a file.
     ///
     /// # Errors
-    /// `NotFound` if the file does not exist; other errors of the file system or the network.
+    /// The error is `NotFound` if the file does not exist. Other errors come from the file system
+    /// or the network.
     fn read(&self, name: &str) -> io::Result<Vec<u8>>;
-    /// Replaces or creates a file. The new content is durable.
+    /// Creates or replaces a file. The new content is durable when this function returns.
     ///
     /// # Errors
-    /// Fails on an error of the file system or of the network.
+    /// Fails if the file system or the network reports an error.
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
-    /// Appends to a file, and creates it if it is missing. The bytes are durable if `sync` is true.
+    /// Appends to a file. Creates the file if it is missing. If `sync` is true, the appended bytes
+    /// are durable when this function returns.
     ///
     /// # Errors
-    /// Fails on an error of the file system or of the network.
+    /// Fails if the file system or the network reports an error.
     fn append(&self, name: &str, bytes: &[u8], sync: bool) -> io::Result<()>;
     /// Removes a file.
     ///
     /// # Errors
-    /// Fails on an error of the file system or of the network.
+    /// Fails if the file system or the network reports an error.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Removes all files and the directory.
+    /// Removes all files and then the directory.
     ///
     /// # Errors
-    /// Fails on an error of the file system or of the network.
+    /// Fails if the file system or the network reports an error.
     fn remove_all(&self) -> io::Result<()>;
-    /// Returns the path of a file, for messages.
+    /// Returns the path of a file, which is used in messages.
     fn path(&self, name: &str) -> PathBuf;
 }
 
-/// Files in a directory of this host.
+/// Witness files in a directory of this host.
 #[derive(Debug)]
 pub struct LocalFiles {
     directory: PathBuf,
-    /// File to which the last append was made. The next append usually uses the same file.
+    /// File to which bytes were last appended. The next call usually appends to the same file.
     appended: Mutex<Option<(String, File)>>,
 }
 
 impl LocalFiles {
-    /// Creates the directory if it is missing. Also returns whether it is new.
+    /// Creates the directory if it is missing. The second result is true if the directory is new.
     ///
     /// # Errors
-    /// Fails if the parent does not exist, or on another error of the file system.
+    /// Fails if the parent directory does not exist, or if the file system reports another error.
     pub fn create(directory: &Path) -> io::Result<(Self, bool)> {
         let is_new = match fs::create_dir(directory) {
             Ok(()) => true,

@@ -1,4 +1,5 @@
-//! State of the caches at the start of a mail store's load: see [`crate::caches`].
+//! Brings the caches into the planned state before the load of a mail store starts: see
+//! [`crate::caches`].
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -17,7 +18,7 @@ use crate::open_target::HeldTarget;
 use crate::open_target::openat::{directory_in, names_in};
 use crate::step::Stage;
 
-/// Brings the caches into the planned state and returns the store.
+/// Brings the caches into the planned state, and returns the mail store.
 pub(super) fn prepare(
     run: &mut MailRunState<'_>,
     store: Store,
@@ -38,7 +39,7 @@ pub(super) fn prepare(
     Ok(Some(store))
 }
 
-/// Returns the database and log files of a store.
+/// Returns the paths of the database files and log files of a mail store.
 pub(super) fn files_below(held: &HeldTarget) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let is_file = |name: &OsString| {
@@ -61,7 +62,7 @@ pub(super) fn files_below(held: &HeldTarget) -> Vec<PathBuf> {
     files
 }
 
-/// Returns [`caches::resident_bytes`] for the store's files.
+/// Calls [`caches::resident_bytes`] for the files of the mail store.
 pub(super) fn resident_bytes(stage: &Stage) -> Option<(u64, u64)> {
     caches::resident_bytes(&stage.held, files_below)
 }

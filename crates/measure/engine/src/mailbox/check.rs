@@ -1,5 +1,5 @@
-//! Implements `plimsoll verify` for a mail store. The check reads every page and every log block,
-//! and reports each durably committed change that is missing. It writes nothing.
+//! Implements `plimsoll verify` for a mail store. The check reads every page and every log block.
+//! It reports each change that is missing although its commit was durable. It writes nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,6 @@ use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage
 use crate::work_dir::find_manifest::{FileState, file_state, has_manifest};
 use crate::{EngineError, issue};
 
-/// Result of checking a store.
 #[derive(Clone, Debug)]
 pub struct StoreCheck {
     /// State in which the last run left the store.
@@ -35,50 +34,54 @@ pub struct StoreCheck {
     pub pages_checked: u64,
     /// Number of pages that were compared with the log.
     pub pages_by_log: u64,
-    /// Number of pages that are not in the log and were compared with the generation map.
+    /// Number of pages that are not in the log. These pages were compared with the generation map.
     pub pages_by_map: u64,
-    /// Number of intact pages in the correct position that are neither in the log nor in the map.
-    /// Their last acknowledged write may be missing.
+    /// Number of pages that are intact and in the correct position, but neither in the log nor in
+    /// the map. The last acknowledged write of such a page may be missing.
     pub pages_unknown: u64,
-    /// Number of databases whose generation map is missing or may be older than the data. The check
-    /// ignores such a map.
+    /// Number of databases whose generation map is missing, or may be older than the data. The
+    /// check does not use such a map.
     pub maps_untrusted: u64,
-    /// Number of acknowledged log blocks that were read and checked.
+    /// Number of log blocks that were acknowledged, and that were read and checked.
     pub log_blocks_checked: u64,
-    /// Number of changes after the checkpoint, which recovery would replay.
+    /// Number of changes after the checkpoint. Recovery would replay these changes.
     pub log_changes: u64,
-    /// Number of pages with damage of a kind that a crash can cause and that the log can repair.
+    /// Number of damaged pages whose damage is of a kind that a crash can cause and that the log
+    /// can repair.
     pub pages_recoverable: u64,
-    /// Number of commits that the witness recorded as acknowledged. `None` without a witness.
+    /// Number of commits that the witness recorded as acknowledged; `None` if no witness was given.
     pub commits_expected: Option<u64>,
-    /// Number of commits of other stores in the witness's file. The check skips them.
+    /// Number of commits in the witness's file that belong to other mail stores. The check skips
+    /// these commits.
     pub commits_of_others: u64,
-    /// List of damage: missing and short files, and up to a thousand findings of each state
-    /// machine.
+    /// List of damaged parts: missing files, short files, and up to a thousand findings of each
+    /// state machine.
     pub damage: Vec<Damage>,
-    /// Total number of damaged parts, including parts that are not listed.
+    /// Total number of damaged parts. It includes parts that are not in the list.
     pub damage_count: u64,
-    /// Mismatches that involve only an untrusted map. They do not count as damage.
+    /// Descriptions of mismatches with a map that is not trusted. These mismatches do not count as
+    /// damage.
     pub unconfirmed: Vec<String>,
-    /// True if the check read everything.
+    /// True if the check read the whole store.
     pub complete: bool,
     /// The I/O error that ended the check; `None` if there was no error.
     pub io_error: Option<String>,
 }
 
-/// Returns true if `path`, or a directory directly below it, contains a mail store's manifest. The
-/// manifest need not be readable.
+/// Returns true if `path`, or a directory directly in it, contains the manifest of a mail store.
+/// The manifest need not be readable.
 #[must_use]
 pub fn is_mail_store(path: &Path) -> bool {
     has_manifest(path, FILE)
 }
 
-/// Checks the store at `path` and creates nothing. With a `witness`, every commit of this store
-/// that the witness recorded as acknowledged must be present.
+/// Checks the store at `path` and creates nothing. If a `witness` is given, the store must contain
+/// every commit of this store that the witness recorded as acknowledged.
 ///
 /// # Errors
-/// Fails if `path` has no store or only part of a copy, or if a file cannot be opened. Also fails
-/// if the store is in use or was never completed. Missing or short files are damage, not errors.
+/// Fails if `path` contains no store or only an incomplete copy of a store, or if a file cannot be
+/// opened. Also fails if the store is in use or its creation was never completed. Missing or short
+/// files are not errors: they are reported as damage.
 pub fn check_store(
     path: &Path,
     witness: Option<&Path>,
@@ -88,7 +91,8 @@ pub fn check_store(
     let (store_directories, in_place) = StoreDirectories::open(path)?;
     if store_directories.manifest.state == StoreState::Creating {
         return Err(EngineError::Config(format!(
-            "the store at {} is incomplete: the run that created it ended before it had finished",
+            "the mail store at {} is incomplete: the run that created it ended before the store was \
+             complete",
             path.display()
         )));
     }
@@ -102,8 +106,8 @@ pub fn check_store(
         Some(path) => read_commits(path, store_directories.manifest.store_id)?,
         None => WitnessedCommits::default(),
     };
-    // With a witness, one state machine checks the commits of all databases. Otherwise, the
-    // databases are distributed over state machines, at most one for each CPU.
+    // With a witness, one state machine checks the commits of all databases. Without a witness,
+    // there is at most one state machine for each CPU, and each checks some of the databases.
     let parts = spread(store.config(), if witness.is_some() { 1 } else { cpus });
     let machines: Vec<Verify> = store
         .split(&parts)
@@ -204,7 +208,7 @@ impl StoreCheck {
         self.log_blocks_checked += report.log_blocks_checked;
         self.log_changes += report.log_changes;
         self.pages_recoverable += report.pages_rebuilt.iter().sum::<u64>();
-        // `AbsentFiles` has already listed short files.
+        // Short files are already in the list of `AbsentFiles`.
         let (absent, other): (Vec<&Finding>, Vec<&Finding>) = machine
             .findings()
             .iter()
@@ -225,7 +229,7 @@ impl StoreCheck {
     }
 }
 
-/// Files of a store that are missing or shorter than expected.
+/// Files of a store that are missing, or that are shorter than expected.
 struct AbsentFiles(Vec<(PathBuf, FileSpec, FileState)>);
 
 impl AbsentFiles {
@@ -281,8 +285,8 @@ impl AbsentFiles {
     }
 }
 
-/// Rejects a store whose check would need more than half of the host's memory. The check needs four
-/// bytes for each page and [`BLOCK_MEMORY_BYTES`] for each log block.
+/// Rejects a store if its check would need more than half of the host's memory. The check needs
+/// four bytes for each page and [`BLOCK_MEMORY_BYTES`] for each log block.
 fn fits_memory(config: &MailboxConfig, memory_bytes: Option<u64>) -> Result<(), EngineError> {
     let pages: u64 = config.databases.iter().map(|d| u64::from(d.pages_max)).sum();
     let ring_bytes = u64::from(config.log_files) * u64::from(config.log_file_bytes);
@@ -297,5 +301,5 @@ fn fits_memory(config: &MailboxConfig, memory_bytes: Option<u64>) -> Result<(), 
     }
 }
 
-/// Memory that the check needs for each log block, including the header of the block.
+/// Memory in bytes that the check needs for each log block, including the header of the block.
 const BLOCK_MEMORY_BYTES: u64 = 64;

@@ -1,14 +1,15 @@
-//! Generation maps that survive a kill: shared file mappings in the state directory.
+//! Generation maps that survive if the process is killed. The maps are shared file mappings in the
+//! state directory.
 //!
 //! Each database has two files. `db03.generations` contains 32 bits for each page. `db03.durable`
-//! contains the log position up to which commits were acknowledged. The kernel keeps the data of a
-//! shared mapping if the process dies. A crash of the host loses the data that the kernel had not
+//! contains the log position up to which commits were acknowledged. If the process dies, the kernel
+//! keeps the data of a shared mapping. A crash of the host loses the data that the kernel had not
 //! yet written back.
 //!
-//! [`StoredGenerationMap`] therefore trusts a map in two cases only. Either the host was not
-//! restarted since the store was opened (`store.json` contains the identity of the boot), or the
-//! store was closed. Closing flushes map and manifest to stable storage and writes the end of the
-//! log into both.
+//! [`StoredGenerationMap`] therefore trusts a map in two cases only. In the first case, the host
+//! has not been restarted since the store was opened (`store.json` contains the identity of the
+//! boot). In the second case, the store was closed: the close flushes the map and the manifest to
+//! stable storage, and writes the position of the end of the log into each of them.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -22,17 +23,18 @@ use crate::open_target::handles::OwnDirectory;
 use crate::open_target::openat::open_or_create_file;
 use crate::work_dir::maps::read_exactly;
 
-/// Generation marks of one database, in mapped files.
+/// Generation marks of one database, which are stored in mapped files.
 pub struct MappedGenerationMap {
     generations: CellMap<AtomicU32>,
     durable: CellMap<AtomicU64>,
 }
 
 impl MappedGenerationMap {
-    /// Opens or creates the maps of database `id` below `directory`, for `pages` pages.
+    /// Opens or creates the maps of database `id` in `directory`. The maps have space for `pages`
+    /// pages.
     ///
     /// # Errors
-    /// [`SysError`] with the file that cannot be created, grown or mapped.
+    /// Fails if a file cannot be created, grown or mapped. The [`SysError`] names the file.
     pub fn open(directory: &Path, id: u32, pages: u32) -> Result<Self, SysError> {
         let own = OwnDirectory::open(directory)
             .map_err(|error| SysError::from_io("open", &error).at(directory))?;
@@ -54,7 +56,7 @@ impl MappedGenerationMap {
     /// Flushes both maps to stable storage.
     ///
     /// # Errors
-    /// [`SysError`] with the file.
+    /// Fails if a file cannot be flushed. The [`SysError`] names the file.
     pub fn persist(directory: &Path, id: u32, pages: u32) -> Result<(), SysError> {
         let map = Self::open(directory, id, pages)?;
         map.generations.sync()?;
@@ -85,20 +87,21 @@ impl GenerationMap for MappedGenerationMap {
     }
 }
 
-/// Reason to trust a map on disk.
+/// Reason why a map on disk is trusted, or why it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// The store is in its original place, and the host was not restarted since the store was
-    /// opened.
+    /// The map is trusted: the store is in its original place, and the host has not been restarted
+    /// since the store was opened.
     SameBoot,
-    /// The store was closed at this log position. A map with the same position was written by that
-    /// close.
+    /// The store was closed at this log position. A map is trusted if it contains the same
+    /// position, because that close wrote it.
     ClosedAt(u64),
-    /// The map may be older or newer than the data.
+    /// The map is not trusted. It may be older or newer than the data.
     Never,
 }
 
-/// Read-only copy of the marks of one database. Reading does not create, extend or map a file.
+/// Copy of the marks of one database, for reading only. To read the marks, no file is created,
+/// extended or mapped.
 pub(super) struct StoredGenerationMap {
     generations: Vec<u8>,
     durable_lsn: u64,
@@ -108,8 +111,8 @@ pub(super) struct StoredGenerationMap {
 const CELL: usize = size_of::<u32>();
 
 impl StoredGenerationMap {
-    /// Reads the maps of database `id` below `directory`. Returns an empty, untrusted map if a file
-    /// is missing or has the wrong size.
+    /// Reads the maps of database `id` in `directory`. If a file is missing or has the wrong size,
+    /// returns an empty map that is not trusted.
     pub fn read(directory: &Path, id: u32, pages: u32, trust: Trust) -> Self {
         let file =
             |what: &str, size: u64| read_exactly(directory, &format!("db{id:02}.{what}"), size);

@@ -1,5 +1,5 @@
-//! The load phases of a mail store: warm-up, measurement and close. In each thread, one state
-//! machine runs all three phases. The coordinating thread decides when the next phase starts.
+//! Phases of a mail store's load: warm-up, measurement and close. In each thread, one state machine
+//! runs all three phases. The coordinating thread decides when the next phase starts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use super::witness::CommitWitness;
 use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
 use crate::{EngineError, issue, start_barrier};
 
-/// Counters that contain a current level and not a sum, so that a difference over a phase would be
-/// meaningless.
+/// Counters that contain a current level instead of a sum. A difference of two levels would have no
+/// meaning, so the record of a phase contains the level itself.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
 
 impl MailRunState<'_> {
@@ -106,7 +106,8 @@ impl MailRunState<'_> {
         Ok(Some(store))
     }
 
-    /// Records how long I/Os waited in the generator, and the CPUs of the generator's threads.
+    /// Records how long I/Os waited in the generator, and on which CPUs the generator's threads
+    /// ran.
     fn note_generator(&mut self, threads: Vec<GeneratorThread>) {
         let recording = &mut self.recording;
         let generator = &mut recording.observed.generator;
@@ -118,8 +119,8 @@ impl MailRunState<'_> {
         }
     }
 
-    /// Records the operations of the workload. For databases, it counts the issued I/Os. For logs,
-    /// it uses the store's counters.
+    /// Records how many operations the workload issued. For databases, these are the I/Os that were
+    /// counted at issue. For logs, the counts come from the store's counters.
     fn access_profile(&mut self, counted: Option<AccessProfiler>) {
         if let Some(profiler) = counted {
             self.recording.observed.workload = profiler.totals();
@@ -135,7 +136,8 @@ impl MailRunState<'_> {
     }
 }
 
-/// State of the coordinating thread, which controls phases, recording and observation.
+/// State of the coordinating thread. This thread controls the phases, the recording and the samples
+/// of the host.
 struct LoadCoordinator<'r, 'a> {
     run: &'r mut MailRunState<'a>,
     control: &'r Control,
@@ -146,14 +148,14 @@ struct LoadCoordinator<'r, 'a> {
     phase: u32,
     phase_started_ns: u64,
     next_sample_ns: u64,
-    /// Maximum delay with which a thread starts or ends the measured phase, in ns.
+    /// Longest delay with which a thread starts or ends the measured phase, in ns.
     boundary_error_ns: u64,
-    /// Counters at the end of each phase, indexed by phase and thread.
+    /// Counters at the end of each phase. The keys are the numbers of phase and thread.
     counters: BTreeMap<(u32, u32), Vec<(&'static str, u64)>>,
     measure_phase: Option<u32>,
-    /// End of each thread's latest interval in the measured phase.
+    /// For each thread: end of its latest interval in the measured phase.
     measured_to_ns: BTreeMap<u32, u64>,
-    /// Number of complete intervals of the measured phase that were passed to
+    /// How many complete intervals of the measured phase were passed to
     /// [`EndCondition`](crate::end_condition::EndCondition).
     intervals_reported: u64,
     may_end: bool,
@@ -242,7 +244,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         }
         match self.kind {
             PhaseKind::WarmUp if self.latest.ready() || elapsed_ns >= warm_up_ns => {
-                // The hosts of a fleet continue the warm-up until every host is ready.
+                // A host in a fleet continues its warm-up until every host is ready.
                 let run_ns = self.run.recording.start_ns;
                 let ready_ns = now_ns + drain::AHEAD_NS;
                 let watcher = &mut self.run.mail.watcher;
@@ -260,8 +262,8 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         }
     }
 
-    /// When all threads have reported an interval, passes it to the end condition, which decides
-    /// when the phase ends.
+    /// When all threads have reported an interval, passes this interval to the end condition, which
+    /// then decides whether the phase ends.
     fn report_intervals(&mut self) {
         if !self.run.mail.plan.phases.until_steady || self.measured_to_ns.len() < self.classes.len()
         {
@@ -269,8 +271,8 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         }
         let interval_ns = self.run.stage.interval_ns;
         let to_ns = self.measured_to_ns.values().min().copied().unwrap_or(0);
-        // The interval of a thread ends at the first completion after the boundary of the grid, or
-        // slightly before this boundary.
+        // A thread ends its interval at the first completion after the boundary of the interval
+        // grid, or slightly before this boundary.
         let reached_ns = to_ns.saturating_sub(self.phase_started_ns) + interval_ns / 4;
         while !self.may_end && (self.intervals_reported + 1) * interval_ns <= reached_ns {
             let (operations, written_bytes) = self.interval(self.intervals_reported, interval_ns);
@@ -279,9 +281,9 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         }
     }
 
-    /// Computes from the series the number of transactional I/Os and of written bytes in interval
-    /// `number` of the measured phase. A row that crosses a boundary of the grid is added to the
-    /// interval that contains its midpoint.
+    /// Computes, for interval `number` of the measured phase, the number of transactional I/Os and
+    /// the number of written bytes. The data comes from the rows of the series. A row that crosses
+    /// an interval boundary is added to the interval that contains the midpoint of the row.
     fn interval(&self, number: u64, interval_ns: u64) -> (u64, u64) {
         let recording = &self.run.recording;
         let start_ns = recording.since_start_ns(self.phase_started_ns);
@@ -303,8 +305,9 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         (operations, written_bytes)
     }
 
-    /// Returns the start of the first row that may belong to interval `number`. Rows of other
-    /// threads can arrive later, but always less than two intervals later.
+    /// Returns the earliest start time of the rows that may belong to interval `number`. Rows can
+    /// arrive late, because threads send them separately, but the delay is always less than two
+    /// intervals.
     fn oldest_row_ns(&self, number: u64, interval_ns: u64) -> u64 {
         let start_ns = self.run.recording.since_start_ns(self.phase_started_ns);
         start_ns + number.saturating_sub(2) * interval_ns
@@ -314,7 +317,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     fn measure(&mut self, from_ns: u64) {
         let ready = self.latest.ready();
         let note = if ready { String::new() } else { self.warm_up_note() };
-        // Work before the switch is part of the warm-up.
+        // The work before this point is part of the warm-up.
         let resident = caches::resident_bytes(&self.run.stage);
         self.run.recording.observed.page_cache.resident_bytes_before = resident.map(|r| r.0);
         let instances = self.run.recording.instances.iter();
@@ -338,13 +341,13 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         let progress = self.latest.progress(0, 0);
         let percent = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64 * 100.0;
         format!(
-            "at the end of the warm-up, the cache and the log depth had reached {percent:.0} \
-            % of their target"
+            "at the end of the warm-up, the cache and the log depth had reached {percent:.0} % of \
+             their target"
         )
     }
 
-    /// Ends the current phase and requests that the groups close. The groups switch to the next
-    /// phase first, because the observations that follow take time.
+    /// Ends the current phase and requests that the groups of databases close. The groups switch to
+    /// the next phase first, because recording the end of the phase takes time.
     fn close(&mut self, reached: bool) {
         let measured = self.kind == PhaseKind::Measure;
         let at_ns = clock::monotonic_ns() + drain::AHEAD_NS;
@@ -361,7 +364,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         self.report_phase_change(ended);
     }
 
-    /// Records the observations at the end of the measured phase.
+    /// Records the state of the host at the end of the measured phase.
     fn end_measure(&mut self, measured: u32, now_ns: u64) {
         let phase = &mut self.run.recording.phases[measured as usize];
         phase.boundary_error_ns = Some(self.boundary_error_ns);
@@ -378,7 +381,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         self.run.recording.observed = observed;
     }
 
-    /// Records the start of a phase and returns the index of the previous phase.
+    /// Records the start of a phase. Returns the index of the phase before it.
     fn begin_phase(&mut self, kind: PhaseKind, at_ns: u64) -> u32 {
         let before = self.phase;
         self.phase = self.run.recording.begin(kind, at_ns);
@@ -399,7 +402,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         self.run.mail.watcher.end(phase);
     }
 
-    /// Ends the last phase after all threads have finished. Returns the counters of the measured
+    /// Ends the last phase after all threads have finished. Returns the counters for the measured
     /// phase.
     fn finish(mut self) -> BTreeMap<String, u64> {
         let now_ns = clock::monotonic_ns();
@@ -413,7 +416,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
             if *phase != measure {
                 continue;
             }
-            // Counters of the thread at the start of the measurement.
+            // Values of the thread's counters when the measurement started.
             let before = self.counters.range(..(measure, 0)).rev();
             let before = before.into_iter().find(|((_, t), _)| t == thread).map(|(_, c)| c);
             for (name, value) in after.iter().filter(|(name, _)| !LEVELS.contains(name)) {
@@ -426,7 +429,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     }
 }
 
-/// Returns a thread's counters, summed over its databases.
+/// Returns the counters of a thread. Each counter is the sum over the thread's databases.
 fn sum_counters(snapshot: &IntervalSnapshot) -> Vec<(&'static str, u64)> {
     let mut sums: Vec<(&'static str, u64)> = Vec::new();
     for (name, _, value) in &snapshot.counters {

@@ -1,11 +1,11 @@
-//! File and byte offset of a finding.
+//! Finds the file and the byte offset of a damaged part of a store.
 
 use std::path::PathBuf;
 
 use plimsoll_evidence::run::Damage;
 use plimsoll_workload::mailbox::{Failure, Finding, MailboxConfig, Place};
 
-/// Paths and configuration of a store. They determine the file of each part of the store.
+/// Paths and configuration of a store, from which the file of each part of the store is computed.
 #[derive(Clone, Debug)]
 pub struct Locator {
     /// Directories of the store, in the order in which the store numbers them.
@@ -15,7 +15,8 @@ pub struct Locator {
 }
 
 impl Locator {
-    /// Returns the file of a finding, and its byte offset if the finding has a single offset.
+    /// Returns the file of a finding. If the finding concerns a single position, also returns its
+    /// byte offset in the file.
     pub fn locate(&self, finding: &Finding) -> Option<(PathBuf, Option<u64>)> {
         let config = &self.config;
         let database = config.databases.iter().find(|d| d.id == finding.database)?;
@@ -37,7 +38,7 @@ impl Locator {
         Some((path, at))
     }
 
-    /// Describes a finding and its file.
+    /// Describes a finding and names its file.
     pub fn describe(&self, finding: &Finding) -> String {
         match self.locate(finding) {
             Some((path, Some(at))) => format!("{finding} ({} at byte {at})", path.display()),
@@ -46,7 +47,7 @@ impl Locator {
         }
     }
 
-    /// Converts a finding to an entry of the bundle.
+    /// Converts a finding to an entry for the bundle.
     pub fn damage(&self, finding: &Finding) -> Damage {
         let page = match finding.place {
             Place::Page(page) => u64::from(page),

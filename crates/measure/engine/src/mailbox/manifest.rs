@@ -1,5 +1,5 @@
-//! `store.json`: the description of a mail store on disk. `plimsoll verify` and later runs read it.
-//! Each of the store's directories contains an identical copy.
+//! `store.json`: the description of a mail store on disk. `plimsoll verify` reads it, and so do
+//! later runs. Each directory of the store contains an identical copy.
 
 use std::fs;
 use std::path::Path;
@@ -14,46 +14,47 @@ use crate::work_dir::contents::Contents;
 use crate::work_dir::{self, DataManifest};
 use plimsoll_sys::SysError;
 
-/// Name of the file in each directory of a store.
+/// Name of the manifest file in each directory of a store.
 pub const FILE: &str = "store.json";
-/// Version of the manifest's format.
+/// Version number of the manifest's format.
 pub const VERSION: u32 = 1;
 
 /// State in which a run left a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoreState {
-    /// The databases are being created. In this state, no data can be recovered.
+    /// The databases are being created. A store in this state contains no data that can be
+    /// recovered.
     Creating,
-    /// The store was opened and not closed. The log must be replayed.
+    /// A run opened the store and has not closed it. The log must be replayed.
     InUse,
-    /// The store was closed. Every change is in the databases.
+    /// The store was closed. The database files contain every change.
     Clean,
 }
 
-/// State of a database in a store that is not in use.
+/// Saved state of one database. It is valid while no run uses the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// Id of the database.
     pub id: u32,
-    /// Number of pages that contain records now or contained records earlier.
+    /// Number of pages that contain records now or have contained records.
     pub pages_used: u32,
-    /// Log position of the next block to write.
+    /// Log position at which the next block will be written.
     pub next_lsn: u64,
-    /// Log position before which every change is durable in the database file.
+    /// Log position up to which the database file durably contains every change.
     pub checkpoint_lsn: u64,
-    /// Number that increases with every recovery.
+    /// Number that increases with every recovery of the database.
     pub epoch: u32,
 }
 
 impl Position {
-    /// Creates the position from the store's representation.
+    /// Creates the saved state from the store's own type.
     pub fn new(id: u32, pages_used: u32, log: LogPosition) -> Self {
         let LogPosition { next_lsn, checkpoint, epoch } = log;
         Self { id, pages_used, next_lsn, checkpoint_lsn: checkpoint, epoch }
     }
 
-    /// Converts to the store's representation.
+    /// Converts the saved state to the store's own type.
     pub fn log(self) -> LogPosition {
         let Self { next_lsn, checkpoint_lsn: checkpoint, epoch, .. } = self;
         LogPosition { next_lsn, checkpoint, epoch }
@@ -63,28 +64,30 @@ impl Position {
 /// Manifest of a mail store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of the format.
+    /// Version number of the manifest's format.
     pub store_version: u32,
     /// Identity of the store. Each of its pages and log blocks contains it.
     pub store_id: u64,
     /// Name of the plan that created the store.
     pub plan: String,
-    /// Seed of the content.
+    /// Seed from which the content is generated.
     pub seed: u64,
-    /// Size and settings of the store.
+    /// Size and settings of the store, as in the plan.
     pub mailbox: Mailbox,
-    /// Absolute paths of the directories: first those for databases, then those for logs.
+    /// Absolute paths of the store's directories. The directories for databases come first, and
+    /// then the directories for logs.
     pub directories: Vec<String>,
-    /// Number of database directories. The remaining directories are for logs.
+    /// Number of directories for databases. The remaining directories are for logs.
     pub database_directories: u32,
-    /// Directory of the generation maps.
+    /// Directory that contains the generation maps.
     #[serde(rename = "marks")]
     pub generation_maps: String,
     /// State in which the last run left the store.
     pub state: StoreState,
-    /// Boot in which the store was last opened. The maps do not survive a power loss.
+    /// Identity of the boot during which the store was last opened. The maps can be stale after a
+    /// power loss.
     pub boot_id: String,
-    /// State of each database; valid unless the store is in use.
+    /// State of each database. It is valid while no run uses the store.
     pub positions: Vec<Position>,
 }
 
@@ -126,21 +129,21 @@ impl DataManifest for Manifest {
         if databases > DATABASES_MAX || u64::from(databases) * u64::from(log_files) > LOG_FILES_MAX
         {
             return Err(format!(
-                "{databases} databases with {log_files} log files each are more \
-                than a store can have"
+                "{databases} databases with {log_files} log files each are more than a store can \
+                 have"
             ));
         }
         Ok(())
     }
 }
 
-/// These limits are higher than the limits of plans.
+/// The limits that a manifest must satisfy are higher than the limits for plans.
 const DIRECTORIES_MAX: u32 = 4096;
 const DATABASES_MAX: u32 = 4096;
 const LOG_FILES_MAX: u64 = 1 << 22;
 
 impl Manifest {
-    /// Reads the manifest in `directory`. Returns `None` if there is no manifest.
+    /// Reads the manifest in `directory`. Returns `None` if the directory contains no manifest.
     ///
     /// # Errors
     /// Fails if the manifest cannot be read or is not valid.
@@ -156,20 +159,21 @@ impl Manifest {
         work_dir::write_manifest(self, held)
     }
 
-    /// Returns true if the store was last opened during the current boot. The maps are then up to
-    /// date with the data.
+    /// Returns true if the store was last opened during the current boot. The maps then agree with
+    /// the data.
     pub fn is_of_this_boot(&self) -> bool {
         !self.boot_id.is_empty() && self.boot_id == boot_id()
     }
 }
 
-/// Returns the identity of the current boot, or an empty string if the kernel does not provide one.
+/// Returns the identity of the current boot. Returns an empty string if the kernel provides no
+/// identity.
 pub fn boot_id() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()
 }
 
-/// Converts a failed file operation to an engine error.
+/// Converts the error of a failed file operation to an engine error.
 pub(super) fn io(doing: &str, path: &Path, error: &std::io::Error) -> EngineError {
     EngineError::system(doing, SysError::from_io("write", error).at(path))
 }

@@ -1,5 +1,5 @@
-//! Measures the number of bytes that can be written in a short time. The quickstart derives its
-//! data size from the result.
+//! Measures how many bytes can be written in a short time. The quickstart computes its data size
+//! from the result.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,12 +17,12 @@ use crate::open_target::handles::OwnDirectory;
 const CHUNK_BYTES: u32 = 1 << 20;
 const DEPTH: u32 = 8;
 
-/// Writes incompressible data to a new file below `directory` and returns the number of bytes.
-/// Stops after `duration_ns`, at `limit_bytes`, or if `interrupt` turns true. Removes the file in
-/// any case.
+/// Writes incompressible data to a new file in `directory` and returns the number of written bytes.
+/// Stops after `duration_ns`, or after `limit_bytes`, or when `interrupt` becomes true. Always
+/// removes the file.
 ///
 /// # Errors
-/// Fails if the directory cannot be written, if the file system is full, or on an I/O error.
+/// Fails if the directory cannot be written, if the file system is full, or if an I/O fails.
 pub fn written_bytes(
     directory: &Path,
     limit_bytes: u64,

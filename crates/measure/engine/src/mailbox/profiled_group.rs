@@ -1,6 +1,6 @@
-//! A group of databases that counts its transactional I/Os when it issues them. The counts show the
-//! real load of the mail store. Maintenance, logs and upkeep are not counted, so the profile shows
-//! the working set of the users.
+//! Group of databases with a profiler, which counts the transactional I/Os when they are issued.
+//! The profile shows the real load of the mail store. I/Os of maintenance, logs and upkeep are not
+//! counted, so the profile shows the working set of the users.
 
 use std::sync::Arc;
 
@@ -13,23 +13,24 @@ use plimsoll_workload::step::{
 
 use crate::step::Control;
 
-/// Group of databases with a profiler, which counts the I/Os that the group issues in the measured
-/// phase.
+/// Group of databases with a profiler. The profiler counts the I/Os that the group issues in the
+/// measured phase.
 pub(super) struct ProfiledGroup {
     pub(super) group: Group,
     profiler: AccessProfiler,
-    /// Index of the group's first file among the files of all groups.
+    /// Number of the group's first file. The files of all groups are numbered consecutively.
     first_file: u32,
     /// For each class: true if the class is transactional.
     counts: Vec<bool>,
     control: Arc<Control>,
-    /// True once the measured phase has started. At the start of this phase, the counts of the
-    /// warm-up are discarded.
+    /// True if the measured phase has started. At its start, the counts of the warm-up are
+    /// discarded.
     measures: bool,
 }
 
 impl ProfiledGroup {
-    /// Wraps groups in profilers over the files of all groups, so that the profiles can be merged.
+    /// Adds a profiler to each group. Each profiler uses the file numbers of all groups, so that
+    /// the profiles can be merged.
     pub(super) fn wrap_all(groups: Vec<Group>, control: &Arc<Control>, seed: u64) -> Vec<Self> {
         let files = || groups.iter().flat_map(|group| group.files());
         let files_bytes: Vec<u64> = files().map(|file| file.size_bytes).collect();
@@ -40,8 +41,8 @@ impl ProfiledGroup {
                 let counts = group.classes().iter();
                 let counts = counts.map(|class| class.group == ClassGroup::Transactional).collect();
                 let clients = group.files().len();
-                // An I/O is sequential if it starts at the end of the previous I/O in its file,
-                // even if another session issued that I/O.
+                // An I/O is sequential if it starts at the offset at which the previous I/O to the
+                // same file ended. The two I/Os may come from different sessions.
                 let profiler = AccessProfiler::new(&files_bytes, clients, seed);
                 let own_first = first_file;
                 first_file += clients as u32;
@@ -52,12 +53,12 @@ impl ProfiledGroup {
             .collect()
     }
 
-    /// Returns a handle for reading the profile from another thread.
+    /// Returns a handle with which another thread can read the profile.
     pub(super) fn live_access(&self) -> LiveAccess {
         self.profiler.live()
     }
 
-    /// Merges the profiles of all groups for the measured phase. Returns `None` if this phase never
+    /// Merges the groups' profiles of the measured phase. Returns `None` if this phase never
     /// started.
     pub(super) fn merge_profiles<'s>(
         all: impl Iterator<Item = &'s Self>,
@@ -72,7 +73,7 @@ impl ProfiledGroup {
         sum
     }
 
-    /// Counts issued I/Os, except the I/Os of the close.
+    /// Counts the issued I/Os. I/Os that close the store are not counted.
     fn count(&mut self, now_ns: u64, out: &[Io]) {
         if self.control.closing(now_ns).is_some() {
             return;

@@ -25,13 +25,14 @@ use crate::backend::BackendReport;
 use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
 use crate::{EngineError, defect, issue, start_barrier};
 
-/// Maximum number of damaged parts that are listed in the bundle. Further damage is only counted.
+/// Maximum number of damaged parts that the bundle lists. Other damaged parts are only counted.
 const DAMAGE_LISTED_MAX: usize = 100;
-/// Maximum number of times that a thread sends histograms in the measured phase.
+/// Maximum number of times that a thread sends its histograms during the measured phase.
 const HISTOGRAM_INTERVALS: u64 = 600;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Runs all phases. Returns the store's directories and all recorded data, even after an error.
+/// Runs all phases. Returns the directories of the store and all recorded data, even after an
+/// error.
 pub fn run(mut mail: MailRun<'_>) -> (Recording, StoreDirectories) {
     let mut run = MailRunState {
         stage: stage(mail.plan, mail.target, &mail.store_directories),
@@ -72,7 +73,7 @@ impl MailRunState<'_> {
         self.run_final_phases(store)
     }
 
-    /// Creates the first database, duplicates it to the other databases and formats the logs.
+    /// Creates the first database, copies it to the other databases, and creates the log files.
     fn prepare(&mut self, store: Store) -> Result<Option<Store>, EngineError> {
         let io = PhaseIo::default();
         let create = Create::new(store, io);
@@ -89,8 +90,8 @@ impl MailRunState<'_> {
         self.run_machines(PhaseKind::FormatLogs, parts)
     }
 
-    /// Marks the store as clean, once every change is in the databases and the generation maps are
-    /// durable.
+    /// Marks the store as cleanly closed after the database files contain every change and the
+    /// generation maps are durable.
     fn close(&mut self, store: &Store) -> Result<(), EngineError> {
         let directory = self.mail.store_directories.marks_directory();
         for state in store.databases() {
@@ -100,16 +101,16 @@ impl MailRunState<'_> {
         self.mail.store_directories.mark(StoreState::Clean, settings::positions(store))
     }
 
-    /// Runs the phases after the load that the plan requests: soft recovery, backup and checksum of
-    /// all pages.
+    /// Runs those phases after the load that the plan requests: soft recovery, backup, and a
+    /// checksum of all pages.
     fn run_final_phases(&mut self, store: Store) -> Result<(), EngineError> {
         let mut store = Some(store);
         let files = self.mail.mailbox.soft_recovery_log_files;
         if files > 0
             && let Some(whole) = store.take()
         {
-            // Recovery writes pages and a log block. If recovery is killed, the store must not
-            // count as closed.
+            // Recovery writes pages and a log block. If recovery is killed, the store must
+            // therefore not be marked as closed.
             self.mail.store_directories.mark(StoreState::InUse, settings::positions(&whole))?;
             let from = ReplayFrom::LogFiles(files);
             let parts = self.split(whole).into_iter();
@@ -151,8 +152,8 @@ impl MailRunState<'_> {
         Ok(())
     }
 
-    /// Drives the state machines of a phase in parallel, and returns the store, or `None` if a
-    /// state machine did not complete.
+    /// Runs the state machines of a phase in parallel. Returns the store, or `None` if a state
+    /// machine did not finish.
     pub(super) fn run_machines<W: Phase + Send + 'static>(
         &mut self,
         kind: PhaseKind,
@@ -220,7 +221,7 @@ impl MailRunState<'_> {
         Ok(if complete && self.recording.is_well() { Store::join(stores) } else { None })
     }
 
-    /// Records how the threads issued their I/O and which errors ended them.
+    /// Records how the threads issued their I/O, and the errors that ended threads.
     pub(super) fn note_outcomes<W>(&mut self, ended: &[PartResult<W>]) {
         self.recording.left_behind |= ended.iter().any(PartResult::is_abandoned);
         let left = |e: &PartResult<W>| e.is_abandoned() || e.outcome == Err(EngineError::Stopped);
@@ -230,14 +231,14 @@ impl MailRunState<'_> {
         for PartResult { outcome, .. } in ended {
             match outcome {
                 Ok(report) => self.note_backend(report),
-                // The thread that caused the stop reports the error.
+                // The error is recorded for the thread that caused the stop.
                 Err(EngineError::Stopped) => {}
                 Err(error) => self.fail(error),
             }
         }
     }
 
-    /// Records that the operator interrupted the run, if that happened.
+    /// If the operator interrupted the run, records this.
     pub(super) fn note_interrupt(&mut self) {
         if self.mail.interrupt.load(Ordering::Relaxed) {
             let phase = self.recording.phases.last().map_or("", |phase| phase.kind.label());
@@ -248,7 +249,7 @@ impl MailRunState<'_> {
         }
     }
 
-    /// Splits the store into one part per thread.
+    /// Splits the store into parts, one for each thread.
     pub(super) fn split(&self, store: Store) -> Vec<Store> {
         let parts = spread(store.config(), self.threads);
         store.split(&parts)
@@ -264,7 +265,7 @@ impl MailRunState<'_> {
         }
     }
 
-    /// Counts damaged data and marks the run as corrupt.
+    /// Counts the damaged parts. If there are any, marks the run as corrupt.
     fn note_damage(&mut self, finding: &Finding) {
         let locator = self.locator();
         let says = match &locator {
@@ -279,7 +280,7 @@ impl MailRunState<'_> {
         self.recording.fail(EndKind::Corruption, says);
     }
 
-    /// Ends the run with the failure that stopped a state machine.
+    /// Ends the run with the error that stopped a state machine.
     pub(super) fn note_poison(&mut self, poison: &Finding) {
         if poison.is_corruption() {
             return self.note_damage(poison);
@@ -303,13 +304,13 @@ impl MailRunState<'_> {
         self.recording.fail(kind, says);
     }
 
-    /// Returns a locator, or `None` if the store's settings are not valid.
+    /// Returns a locator for the store, or `None` if the settings of the store are not valid.
     fn locator(&self) -> Option<Locator> {
         let config = settings::config_of(&self.mail.store_directories.manifest).ok()?;
         Some(Locator { directories: self.stage.directories.clone(), config })
     }
 
-    /// Ends the run with an error of the engine.
+    /// Ends the run with an error from the engine.
     pub(super) fn fail(&mut self, error: &EngineError) {
         self.recording.fail_with(error);
         let now_ns = clock::monotonic_ns();
@@ -341,11 +342,11 @@ impl MailRunState<'_> {
     }
 }
 
-/// Latest interval of each thread, for progress reports.
+/// Latest interval of each thread. The progress reports use these intervals.
 pub(super) struct LatestSnapshots {
     threads: Vec<Option<IntervalSnapshot>>,
-    /// For each thread and class: true if rate and latency include this class. Threads that own
-    /// different numbers of databases have different classes.
+    /// For each thread and class: true if the class is counted in the reported rate and latency.
+    /// Threads with different numbers of databases have different classes.
     counted: Vec<Vec<bool>>,
     rate_ops_per_s: f64,
     rate_bytes_per_s: f64,
@@ -353,8 +354,8 @@ pub(super) struct LatestSnapshots {
 }
 
 impl LatestSnapshots {
-    /// Creates an entry for each thread. `counts` selects the classes that rate and latency
-    /// include.
+    /// Creates an entry for each thread. `counts` returns true for the classes that are counted in
+    /// the reported rate and latency.
     pub(super) fn new(classes: &[Vec<Class>], counts: impl Fn(&Class) -> bool) -> Self {
         let counted = |classes: &Vec<Class>| classes.iter().map(&counts).collect();
         Self {
@@ -366,7 +367,7 @@ impl LatestSnapshots {
         }
     }
 
-    /// Adds an interval of a thread and updates rate and latency.
+    /// Stores the latest interval of a thread, and updates the reported rate and latency.
     pub(super) fn take(&mut self, snapshot: IntervalSnapshot) {
         let at = snapshot.thread as usize;
         if let Some(slot) = self.threads.get_mut(at) {
@@ -386,7 +387,7 @@ impl LatestSnapshots {
         (self.rate_ops_per_s, self.rate_bytes_per_s, self.latency) = (ops, bytes, latency);
     }
 
-    /// Returns true if every thread has reported that it is ready.
+    /// Returns true if every thread has reported that its warm-up is complete.
     pub(super) fn ready(&self) -> bool {
         self.threads.iter().all(|s| s.as_ref().is_some_and(|s| s.ready))
     }
@@ -414,8 +415,8 @@ fn progress_of<W: Phase>(phase: &W) -> WorkloadProgress {
     }
 }
 
-/// Returns the number of threads: the number in the plan, otherwise one per CPU, but at most one
-/// per database.
+/// Returns the number of threads. It is the number in the plan, or else the number of CPUs, but
+/// never more than the number of databases.
 fn threads(plan: &ResolvedPlan, mailbox: &Mailbox) -> u32 {
     let cpus = plimsoll_sys::cpu::allowed().map_or(1, |cpus| cpus.len() as u32);
     let requested = if plan.engine.workers > 0 { plan.engine.workers } else { cpus };

@@ -1,4 +1,4 @@
-//! State of a mail store run that all phases share.
+//! State that all phases of a mail store run share.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -14,28 +14,28 @@ use crate::step::Stage;
 
 /// Input of a mail store run.
 pub struct MailRun<'a> {
-    /// Plan, with one target.
+    /// Plan, which has exactly one target.
     pub plan: &'a ResolvedPlan,
-    /// Target of the plan.
     pub target: &'a Target,
     /// Settings of the store.
     pub mailbox: &'a Mailbox,
     /// Directories of the store. The files do not exist yet, or an earlier run closed them cleanly
     /// ([`StoreDirectories::reuse`]).
     pub store_directories: StoreDirectories,
-    /// Turns true if the operator interrupts the run.
+    /// Becomes true if the operator interrupts the run.
     pub interrupt: &'a AtomicBool,
-    /// Receives progress reports.
+    /// Object that receives progress reports.
     pub watcher: &'a mut dyn Watcher,
-    /// File or pipe that receives each acknowledged durable commit; `None` without a witness.
+    /// File or pipe to which each acknowledged durable commit is written; `None` if the run has no
+    /// witness.
     pub witness: Option<&'a Path>,
-    /// End condition of a measurement that lasts until the load is steady.
+    /// Condition that ends the measurement if the measurement lasts until the load is steady.
     pub end_condition: &'a mut dyn EndCondition,
-    /// Optional temporary file to which older rows and histograms are moved.
+    /// Temporary file to which older rows and histograms are moved; `None` if they stay in memory.
     pub spool: Option<Spool>,
 }
 
-/// Run in progress.
+/// State of a run in progress.
 pub(super) struct MailRunState<'a> {
     pub(super) mail: MailRun<'a>,
     pub(super) recording: Recording,

@@ -1,4 +1,4 @@
-//! Opens the store that a manifest describes.
+//! Opens the mail store that a manifest describes.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::generation_map::{MappedGenerationMap, StoredGenerationMap, Trust};
 use super::manifest::{Manifest, Position, StoreState};
 use crate::EngineError;
 
-/// Returns the configuration that a manifest describes.
+/// Returns the store configuration that a manifest describes.
 pub fn config_of(manifest: &Manifest) -> Result<MailboxConfig, EngineError> {
     let config = planned::store::config(
         &manifest.mailbox,
@@ -21,7 +21,8 @@ pub fn config_of(manifest: &Manifest) -> Result<MailboxConfig, EngineError> {
     Ok(config)
 }
 
-/// Opens the store that a manifest describes for reading and writing, with its generation maps.
+/// Opens the mail store that a manifest describes for reading and writing. Also opens its
+/// generation maps.
 pub fn open_store(manifest: &Manifest) -> Result<Store, EngineError> {
     open_store_with(manifest, |id, pages, _| {
         let map = MappedGenerationMap::open(Path::new(&manifest.generation_maps), id, pages);
@@ -30,7 +31,8 @@ pub fn open_store(manifest: &Manifest) -> Result<Store, EngineError> {
     })
 }
 
-/// Opens the store for reading only. `in_place` is true if the store is in its original place.
+/// Opens the mail store that a manifest describes for reading only. `in_place` is true if the store
+/// is still in its original place.
 pub fn open_store_read_only(manifest: &Manifest, in_place: bool) -> Result<Store, EngineError> {
     open_store_with(manifest, |id, pages, position| {
         let trust = match position {
@@ -54,7 +56,7 @@ fn open_store_with(
     map: impl Fn(u32, u32, Option<&Position>) -> Result<Box<dyn GenerationMap>, EngineError>,
 ) -> Result<Store, EngineError> {
     let config = config_of(manifest)?;
-    // The numbers determine the size of allocations, so they are validated first.
+    // The sizes of allocations are computed from these numbers, so the numbers are validated first.
     config.validate().map_err(|error| EngineError::Config(error.to_string()))?;
     let mut states = Vec::new();
     for database in &config.databases {
@@ -70,7 +72,7 @@ fn open_store_with(
     Store::new(config, states).map_err(|error| EngineError::Config(error.to_string()))
 }
 
-/// Returns the log position and page count of each database.
+/// Returns the log position and the page count of each database.
 pub fn positions(store: &Store) -> Vec<Position> {
     let position =
         |state: &DatabaseState| Position::new(state.config.id, state.pages_used, state.log);

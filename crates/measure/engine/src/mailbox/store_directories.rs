@@ -1,9 +1,9 @@
-//! Directories of a mail store: their lock, files and generation maps.
+//! Directories of a mail store, with their lock, files and generation maps.
 //!
-//! The store creates its own directory, `plimsoll-NAME`, below each directory that the plan names.
-//! If a link or a directory without a manifest has that name, it does not belong to Plimsoll and is
-//! rejected. Files are created with `O_EXCL`, so an existing file is never opened for writing.
-//! Removal deletes only the contents that the manifest lists.
+//! The store creates its own directory, `plimsoll-NAME`, in each directory that the plan names. A
+//! link with that name, or a directory that has that name and no manifest, does not belong to
+//! Plimsoll and is rejected. Files are created with `O_EXCL`, so an existing file is never opened
+//! for writing. A removal deletes only the files and directories that the manifest lists.
 
 use std::path::{Path, PathBuf};
 
@@ -21,26 +21,29 @@ use crate::work_dir::{
     self, DataManifest, Locks, check_space, finish_removals, lock_all, lock_shared, maps, own_name,
 };
 
-/// Directories of a store, locked until this value is dropped.
+/// Directories of a mail store. They are locked until this value is dropped.
 #[derive(Debug)]
 pub struct StoreDirectories {
-    /// Manifest in its current state on the disk.
+    /// Manifest, as it is currently stored on the disk.
     pub manifest: Manifest,
-    /// True if the store of an earlier run was removed to make room for this store.
+    /// True if the store of an earlier run was removed before this store was created.
     pub replaced: bool,
-    /// Open handles of the store's own directories. Files are opened relative to these directories.
+    /// Open handles of the directories that the store created. Files are opened relative to these
+    /// directories.
     pub held: HeldTarget,
-    /// Locks, released on drop.
+    /// Locks on the directories. They are released when this value is dropped.
     _locks: Locks,
 }
 
 impl StoreDirectories {
-    /// Prepares the target's directories for a new store. Removes a store of an earlier run of the
-    /// same plan. If `allowed` is set, the target must be in one of these directories.
+    /// Prepares the directories of the target for a new store. Removes the store of an earlier run
+    /// of the same plan. If `allowed` is set, the target must be in a directory that this list
+    /// allows.
     ///
     /// # Errors
     /// Fails if a directory is missing, not allowed, in use by another run, read-only or too small.
-    /// Also fails if another file or directory has the store's name.
+    /// Also fails if a file or directory with the store's name exists that does not belong to
+    /// Plimsoll.
     pub fn create(
         plan: &ResolvedPlan,
         target: &Target,
@@ -49,7 +52,7 @@ impl StoreDirectories {
         store_id: u64,
         allowed: Option<&AllowList>,
     ) -> Result<Self, EngineError> {
-        // The store numbers the directories of databases first, then those of logs.
+        // The store numbers the directories for databases first, and then the directories for logs.
         let all = target.database_directories().iter().chain(target.log_directories());
         let named = work_dir::named_directories(all, "a mail store needs directories", allowed)?;
         let locks = lock_all(&named)?;
@@ -78,27 +81,27 @@ impl StoreDirectories {
         let held = HeldTarget::of_directories(made);
         let store_directories =
             Self { manifest, replaced: !replaced.is_empty(), held, _locks: locks };
-        // The manifest is written first, because maps whose data has no manifest are
-        // garbage-collected.
+        // The manifest is written before the maps. Maps without a manifest are treated as garbage
+        // and deleted.
         let noted = store_directories.manifest.write(&store_directories.held);
         let noted = noted.and_then(|()| {
             maps::write_locations(&generation_maps, &store_directories.manifest.directories)
         });
         if let Err(error) = noted {
-            // An error of the removal is ignored, so that the caller gets the first error.
+            // An error of the removal is ignored: the caller must receive the first error.
             drop(store_directories.remove());
             return Err(error);
         }
         Ok(store_directories)
     }
 
-    /// Opens the store at `path` for reading. `path` is one of the store's own directories or a
-    /// directory that a plan names. Creates nothing, so a read-only file system is enough. Also
-    /// returns whether the store is in its original location.
+    /// Opens the store at `path` for reading. `path` is a directory of the store itself, or a
+    /// directory that a plan names. Creates nothing, so this function also works on a read-only
+    /// file system. Also returns whether the store is in its original location.
     ///
     /// # Errors
-    /// Fails if `path` contains no store, several stores or only a part of a copy, or if the store
-    /// is in use.
+    /// Fails if `path` contains no store, several stores, or an incomplete copy of a store. Also
+    /// fails if the store is in use.
     pub fn open(path: &Path) -> Result<(Self, bool), EngineError> {
         let (found, mut manifest): (PathBuf, Manifest) = work_dir::find_manifest(path)?;
         let recorded: Vec<PathBuf> = manifest.directories.iter().map(PathBuf::from).collect();
@@ -113,11 +116,11 @@ impl StoreDirectories {
         Ok((Self { manifest, replaced: false, held, _locks: locks }, in_place))
     }
 
-    /// Prepares a cleanly closed store for the next run. That run
+    /// Prepares a cleanly closed store for the next run. The next run may use another number of
+    /// threads and another cache size.
     ///
     /// # Errors
-    /// Fails if the store was not closed cleanly, or if it differs in settings other than these
-    /// two.
+    /// Fails if the store was not closed cleanly, or if any other setting of the store differs.
     pub fn reuse(mut self, mailbox: &Mailbox) -> Result<Self, EngineError> {
         if self.manifest.state != StoreState::Clean {
             return Err(EngineError::Config(
@@ -142,17 +145,17 @@ impl StoreDirectories {
         Ok(self)
     }
 
-    /// Returns true if the data of an earlier run is ready to use.
+    /// Returns true if an earlier run created the data and the data can be used.
     pub fn is_prepared(&self) -> bool {
         self.manifest.state == StoreState::Clean
     }
 
-    /// Returns the directories in the order of `FileSpec::directory`.
+    /// Returns the directories in the order that `FileSpec::directory` uses as index.
     pub fn directories(&self) -> Vec<PathBuf> {
         self.manifest.directories.iter().map(PathBuf::from).collect()
     }
 
-    /// Returns the directory of the generation maps.
+    /// Returns the directory that contains the generation maps.
     pub fn marks_directory(&self) -> PathBuf {
         PathBuf::from(&self.manifest.generation_maps)
     }
@@ -160,7 +163,7 @@ impl StoreDirectories {
     /// Creates the store's files and reserves their disk space.
     ///
     /// # Errors
-    /// Fails with `ENOSPC` if the disk is full, and also fails if a file already exists.
+    /// Fails with `ENOSPC` if the disk is full. Also fails if a file already exists.
     pub fn make_files(&self, store: &Store) -> Result<(), EngineError> {
         let directories = self.directories();
         for spec in store.files() {
@@ -177,8 +180,8 @@ impl StoreDirectories {
                 .map_err(|error| EngineError::system("creating a file", error))?;
             match file::allocate(&fd, spec.size_bytes) {
                 Ok(()) => {}
-                // Some file systems cannot reserve space. On these, only the length of the file is
-                // set.
+                // Some file systems cannot reserve disk space. There, only the length of the file
+                // is set.
                 Err(error) if [libc::EOPNOTSUPP, libc::ENOSYS].contains(&error.errno) => {
                     file::truncate(&fd, spec.size_bytes)
                         .map_err(|error| EngineError::system(doing(), error.at(&path)))?;
@@ -189,7 +192,7 @@ impl StoreDirectories {
         Ok(())
     }
 
-    /// Writes the store's new state to the manifest.
+    /// Writes the new state of the store to the manifest.
     ///
     /// # Errors
     /// Fails if the manifest cannot be written.
@@ -202,7 +205,7 @@ impl StoreDirectories {
         self.manifest.write(&self.held)
     }
 
-    /// Removes the store's files, its own directories and its generation maps.
+    /// Removes the files of the store, the directories that it created, and its generation maps.
     ///
     /// # Errors
     /// Fails if a file cannot be removed or does not belong to the store.

@@ -1,14 +1,14 @@
-//! A witness outside the store: a file or pipe that receives each acknowledged durable commit. The
-//! commits are preserved even if this process is killed.
+//! A witness outside the store: a file or pipe to which each acknowledged durable commit is
+//! written. If this process is killed, the recorded commits are preserved.
 //!
-//! A record has 40 bytes, little endian: database u32, page u32, slot u8, live u8, two zero bytes,
-//! version u32, log position u64, store identity u64, and eight bytes `commit2\n`. A write of this
-//! size to a pipe is atomic (POSIX, `PIPE_BUF`), so a killed process has written only whole
-//! records.
+//! A record has 40 bytes, in little-endian order. Its fields are: database u32, page u32, slot u8,
+//! live u8, two zero bytes, version u32, log position u64, store identity u64, and the eight bytes
+//! `commit2\n`. A write of this size to a pipe is atomic (POSIX, `PIPE_BUF`). A killed process has
+//! therefore written only whole records to a pipe.
 //!
-//! Several runs may write to one file, and a check selects the records of its store. Records of
-//! earlier versions have 32 bytes, contain no store identity and end with `commit\r\n`. They match
-//! any store.
+//! Several runs may write to one file. A check reads only the records of its own store. Earlier
+//! versions of Plimsoll wrote records of 32 bytes, which contain no store identity and end with
+//! `commit\r\n`. Such records are treated as records of any store.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -26,7 +26,7 @@ const MARK: &[u8; 8] = b"commit2\n";
 const OLD_RECORD_BYTES: usize = 32;
 const OLD_MARK: &[u8; 8] = b"commit\r\n";
 
-/// Writer that records each commit as soon as the target has acknowledged it.
+/// Appends each commit to the witness as soon as the target has acknowledged it.
 #[derive(Debug)]
 pub struct CommitWitness {
     file: File,
@@ -34,7 +34,7 @@ pub struct CommitWitness {
 }
 
 impl CommitWitness {
-    /// Opens the file or pipe, and records the commits of one store in it.
+    /// Opens the file or pipe for the commits of one store.
     ///
     /// # Errors
     /// Fails if the path cannot be opened for appending.
@@ -48,7 +48,7 @@ impl CommitWitness {
 
 impl Witness for CommitWitness {
     fn acknowledged(&mut self, commit: &Commit) {
-        // It is not an error if the reader has closed the pipe.
+        // If the reader has closed the pipe, this is not an error.
         let _ = self.file.write_all(&encode(commit, self.store_id));
     }
 }
@@ -66,8 +66,8 @@ fn encode(commit: &Commit, store_id: u64) -> [u8; RECORD_BYTES] {
     record
 }
 
-/// Decodes the commit at the start of `bytes`. Returns the commit, the identity of its store if the
-/// record contains it, and the remaining bytes.
+/// Decodes the commit at the start of `bytes`. Returns the commit and the remaining bytes. Also
+/// returns the identity of the commit's store, if the record contains it.
 fn decode(bytes: &[u8]) -> Option<(Commit, Option<u64>, &[u8])> {
     let u32_at =
         |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -90,21 +90,21 @@ fn decode(bytes: &[u8]) -> Option<(Commit, Option<u64>, &[u8])> {
     Some((commit, store_id, &bytes[size..]))
 }
 
-/// Commits in a witness's file.
+/// Commits that were read from the file of a witness.
 #[derive(Debug, Default)]
 pub struct WitnessedCommits {
     /// Commits that must be present in the store.
     pub expected: ExpectedCommits,
-    /// Number of commits of this store in the file.
+    /// Number of commits in the file that belong to this store.
     pub count: u64,
-    /// Number of commits of other stores, which the check skips.
+    /// Number of commits in the file that belong to other stores. The check skips them.
     pub foreign_count: u64,
 }
 
-/// Reads the commits of store `store_id` from a witness's file.
+/// Reads the commits of store `store_id` from the file of a witness.
 ///
 /// # Errors
-/// Fails if the file cannot be read or contains something other than commits.
+/// Fails if the file cannot be read, or if it contains anything that is not a commit.
 pub fn read_commits(path: &Path, store_id: u64) -> Result<WitnessedCommits, EngineError> {
     let read = || {
         let mut bytes = Vec::new();
@@ -116,13 +116,12 @@ pub fn read_commits(path: &Path, store_id: u64) -> Result<WitnessedCommits, Engi
     })?;
     let mut witnessed = WitnessedCommits::default();
     let mut rest = &bytes[..];
-    // If a process was killed during a write to a file, the last record may be partial.
+    // If a process was killed while it wrote to the file, the last record may be incomplete.
     while rest.len() >= RECORD_BYTES || decode(rest).is_some() {
         let Some((commit, of, after)) = decode(rest) else {
             let (path, at) = (path.display(), bytes.len() - rest.len());
             return Err(EngineError::Config(format!(
-                "{path}: there is no valid commit record at \
-                byte {at}"
+                "{path}: there is no valid commit record at byte {at}"
             )));
         };
         rest = after;
@@ -160,7 +159,7 @@ mod tests {
         CommitWitness::open(&path, 78).unwrap().acknowledged(&commit);
         let witnessed = read_commits(&path, 77).unwrap();
         assert_eq!((witnessed.count, witnessed.foreign_count), (2, 1));
-        // Old format, with a partial record at the end.
+        // This file contains records in the old format, and the last record is incomplete.
         let mut old = record[..32].to_vec();
         old[24..].copy_from_slice(OLD_MARK);
         old.extend(&record[..20]);

@@ -1,4 +1,5 @@
-//! Verifies the data set of an earlier run by comparing every unit with its expected contents.
+//! Verifies the data set of an earlier run. The check compares every unit with its expected
+//! contents.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,29 +21,29 @@ use crate::stream::run::{Event, Group, RunConfig, Target, UNTIL_DONE_NS, run_wit
 use crate::work_dir::DEV_NULL;
 use crate::work_dir::find_manifest::{FileState, has_manifest};
 
-/// Result of a check.
 #[derive(Clone, Debug)]
 pub struct DataCheck {
     /// True if all data was read.
     pub complete: bool,
-    /// Number of units checked.
+    /// Number of units that were checked.
     pub blocks_checked: u64,
-    /// Number of damaged units, plus the number of missing or short files.
+    /// Number of damaged units, plus the number of files that are missing or too short.
     pub damage_count: u64,
-    /// Missing or short files, and the first damage that each thread detected.
+    /// List of damage: the files that are missing or too short, and the first damage that each
+    /// thread detected.
     pub damage: Vec<Damage>,
-    /// First I/O error, which ended the check.
+    /// First I/O error, which ended the check; `None` if no I/O failed.
     pub io_error: Option<String>,
 }
 
-/// Returns true if `path`, or a directory directly below it, contains a data set's manifest. The
+/// Returns true if `path`, or a directory directly in it, contains the manifest of a data set. The
 /// manifest need not be readable.
 #[must_use]
 pub fn is_data_set(path: &Path) -> bool {
     has_manifest(path, FILE)
 }
 
-/// Reads and verifies the data set at `path` on all CPUs.
+/// Reads and verifies the data set at `path`. The work is distributed over all CPUs.
 ///
 /// # Errors
 /// Fails if `path` has no data set or if a file cannot be opened. Also fails if the data set is in
@@ -63,7 +64,7 @@ pub fn check_data(
     plan.sizes_bytes = file_states.iter().zip(plan.sizes_bytes.iter()).map(held).collect();
     let cpus = plimsoll_sys::cpu::allowed().unwrap_or_default();
     let threads = cpus.len().max(1);
-    // Verification is limited by the CPU rather than by the disk.
+    // The CPU limits the speed of the verification, not the disk.
     let place =
         |at: usize| cpus.get(at).map(|cpu| Placement::pinned(*cpu, "a CPU for each thread"));
     let groups = (0..threads).map(|at| {
@@ -112,7 +113,7 @@ pub fn check_data(
     Ok(DataCheck { complete, blocks_checked, damage_count, damage, io_error })
 }
 
-/// Describes a missing or short file as damage. Returns `None` for a complete file.
+/// Describes a file that is missing or too short as damage. Returns `None` if the file is complete.
 fn absent(file: &DataFile, state: FileState) -> Option<Damage> {
     let path = file.path.display().to_string();
     let (kind, says) = match state {
@@ -145,7 +146,7 @@ fn group(
         target: Target::Files(BackendConfig {
             files,
             held: data_set.held.clone(),
-            // Direct I/O requires whole sectors.
+            // Direct I/O can only read whole sectors.
             direct: match data_set.manifest.unit_bytes.is_multiple_of(512) {
                 true => Direct::Auto,
                 false => Direct::Off,
@@ -162,7 +163,7 @@ fn group(
     }
 }
 
-/// Converts a finding to an entry of the bundle.
+/// Converts a finding to an entry for the bundle.
 pub(super) fn describe(data_set: &DataSet, finding: &Finding) -> Damage {
     let file = data_set.files().get(finding.target as usize);
     let path = file.map_or(String::new(), |file| file.path.display().to_string());

@@ -1,6 +1,6 @@
-//! Conditioning: before the measurement, writes bring flash to its long-term state (SNIA SSS PTS
-//! 2.0.2). `fill-twice` writes all data in order, twice. `random-overwrite:until-steady` writes to
-//! random offsets of the working set until the rate is steady or the time limit expires.
+//! Conditioning: writes before the measurement bring flash to its long-term state (SNIA SSS PTS
+//! 2.0.2). `fill-twice` writes all data twice, each time in order. `random-overwrite:until-steady`
+//! writes to random offsets of the working set, until the rate is steady or the time limit expires.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,14 +18,15 @@ use super::run_state::MatrixRunState;
 use crate::stream::run::{Event, run_with_events};
 use crate::{EngineError, start_barrier};
 
-/// Minimum number of outstanding operations per client during conditioning. With deeper queues,
-/// flash reaches its long-term state sooner.
+/// Minimum number of operations that each client keeps outstanding during conditioning. With a
+/// deeper queue, flash reaches its long-term state sooner.
 const DEPTH_MIN: u32 = 32;
-/// Passes of `fill-twice`.
+/// Number of times that `fill-twice` writes all data.
 const FILLS: u32 = 2;
 
-/// Returns the load of `random-overwrite`. Each stream of the plan becomes a stream of random
-/// writes to the same data, with a queue depth of at least 32 and without a rate limit.
+/// Returns the load for `random-overwrite`. For each stream of the plan, it contains a stream of
+/// random writes to the same data. These streams have a queue depth of at least 32 and no rate
+/// limit.
 #[must_use]
 pub fn random_overwrite(matrix: &Matrix) -> Matrix {
     let overwrite = |stream: &Stream| Stream {
@@ -49,7 +50,7 @@ pub fn random_overwrite(matrix: &Matrix) -> Matrix {
 }
 
 impl MatrixRunState<'_> {
-    /// Runs the conditioning that the plan requests. Returns false if it ended early.
+    /// Runs the conditioning that the plan requests. Returns false if conditioning ended early.
     pub(super) fn condition(&mut self) -> Result<bool, EngineError> {
         if self.matrix.data_set.is_null {
             return Ok(true);
@@ -66,7 +67,8 @@ impl MatrixRunState<'_> {
                 Ok(true)
             }
             Condition::RandomOverwrite => {
-                // During conditioning, other streams replace the streams of the load.
+                // During conditioning, the streams of the conditioning load replace the plan's
+                // streams.
                 let load = std::mem::replace(&mut self.matrix.matrix, self.matrix.overwriting);
                 let done = self.overwrite();
                 self.matrix.matrix = load;
@@ -141,12 +143,12 @@ impl MatrixRunState<'_> {
         Ok(self.recording.is_well())
     }
 
-    /// Returns the size of each stream's data in bytes.
+    /// Returns the data size of each stream in bytes.
     pub(super) fn sizes_bytes(&self) -> Vec<u64> {
         self.recording.instances.iter().map(|instance| instance.allocated_bytes).collect()
     }
 
-    /// Returns the number of bytes that conditioning wrote.
+    /// Returns how many bytes conditioning wrote.
     pub(super) fn conditioned_bytes(&self) -> u64 {
         let phases = self.recording.phases.iter();
         phases.filter(|p| p.kind == PhaseKind::Condition).map(|p| p.written_bytes).sum()

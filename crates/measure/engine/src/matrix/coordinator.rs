@@ -1,4 +1,5 @@
-//! Coordinates a running load on the calling thread: phases, rows and observation.
+//! Coordinates a running load on the calling thread. It controls the phases, records rows and
+//! samples the host.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,10 +14,11 @@ use super::run_state::{MatrixRun, MatrixRunState};
 use crate::stream::run::{Event, RunConfig, RunReport};
 use crate::{caches, start_barrier};
 
-/// Minimum interval between two samples of the system's counters.
+/// Minimum interval between two samples of the host's counters.
 const SAMPLE_NS_MIN: u64 = 200_000_000;
 
-/// State of the coordinating thread, which controls phases, rows and observation.
+/// State of the coordinating thread. This thread controls the phases, records rows and samples the
+/// host.
 pub(super) struct LoadCoordinator<'r, 'a> {
     run: &'r mut MatrixRunState<'a>,
     scribe: Scribe,
@@ -28,10 +30,10 @@ pub(super) struct LoadCoordinator<'r, 'a> {
     interval_ns: u64,
     next_sample_ns: u64,
     kind: PhaseKind,
-    /// Set to true to end the load.
+    /// Becomes true to end the load.
     stop: &'r AtomicBool,
-    /// True once the end condition permits the end of the measurement, or once the whole trace was
-    /// replayed.
+    /// True after the end condition has permitted the end of the measurement. Also true after the
+    /// whole trace was replayed.
     pub(super) may_end: bool,
 }
 
@@ -72,7 +74,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         }
     }
 
-    /// Gives the observer access to the threads' operation counts.
+    /// Gives the observer access to the threads' counts of operations.
     pub(super) fn watch_workload(&mut self, threads: Vec<LiveAccess>) {
         self.observer.watch_workload(threads);
     }
@@ -100,7 +102,8 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         }
     }
 
-    /// Delays the start until the load may begin. The delay does not count as warm-up.
+    /// Delays the start of the load until the load has permission to begin. The delay is not part
+    /// of the warm-up.
     fn delay_start(&mut self, start_ns: &mut u64) {
         let run = &mut *self.run;
         let MatrixRun { watcher, interrupt, .. } = &mut run.matrix;
@@ -115,7 +118,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         page_cache.resident_bytes_before = resident.map(|r| r.0);
     }
 
-    /// Ends the warm-up at the start of the measurement.
+    /// Ends the warm-up when the measurement starts.
     fn measure(&mut self, now_ns: u64) {
         let from_ns = self.phases.measure_from_ns;
         let Some(warm_up) = self.phases.warm_up else { return };
@@ -154,7 +157,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         self.run.matrix.watcher.progress(self.kind, &progress);
     }
 
-    /// Ends the phase if the load could not run.
+    /// Ends the phase of a load that could not run.
     pub(super) fn abort(self) {
         let now_ns = monotonic_ns();
         let phase = self.phases.measure;

@@ -1,4 +1,5 @@
-//! Data set of a run: its directories or device, its lock, its files and their expected contents.
+//! Data set of a run. It consists of directories or a device, a lock, the files and their expected
+//! contents.
 
 use std::fs;
 use std::io::Write;
@@ -32,39 +33,39 @@ use crate::work_dir::{
     sys_error,
 };
 
-/// Data set, locked until this value is dropped.
+/// Data set of a run. It is locked until this value is dropped.
 #[derive(Debug)]
 pub struct DataSet {
-    /// Manifest. Lists no files for the null target.
+    /// Manifest of the data set. For the null target, it lists no files.
     pub manifest: Manifest,
-    /// True if the data of an earlier run was removed to make room for this data.
+    /// True if the data of an earlier run was removed before this data is created.
     pub replaced: bool,
-    /// True once the files have the planned contents.
+    /// True after the files have been filled with the planned contents.
     pub is_created: bool,
-    /// Generation of each unit of each file, if generations are tracked.
+    /// Generations of the units in each file; `None` if generations are not tracked.
     pub generations: Option<Arc<[Generations]>>,
-    /// Sample of blocks that every run tracks. `None` if the data has no stamps.
+    /// Tracker for a sample of the blocks, which every run uses. `None` if the data has no stamps.
     pub sample: Option<Arc<Sample>>,
     /// True for the null target, which discards all data.
     pub is_null: bool,
     device: Option<Device>,
-    /// Open handles of the data set's own directories or of the device. Files are opened relative
-    /// to them.
+    /// Open handles of the directories that the data set created, or of the device. Files are
+    /// opened relative to these directories.
     pub held: HeldTarget,
-    /// Location of the data on servers; `None` if the target is not on servers.
+    /// Data on servers; `None` if the target is not on servers.
     pub remote: Option<RemoteData>,
-    /// The data set's own directories, in the order of the plan. Share `s` is in directory `s mod
-    /// directories`.
+    /// Directories that the data set created, in the order of the plan. Share `s` is in directory
+    /// `s mod directories`.
     below: Vec<PathBuf>,
     _locks: Option<Locks>,
 }
 
 impl DataSet {
-    /// Prepares the target for a new data set. Removes a data set of an earlier run of the same
+    /// Prepares the target for a new data set. Removes the data set of an earlier run of the same
     /// plan.
     ///
     /// # Errors
-    /// Fails if the target is unusable, in use, too small, or contains other data.
+    /// Fails if the target is unusable, in use or too small, or if it contains other data.
     pub fn create(request: &DataSetRequest<'_>) -> Result<Self, EngineError> {
         let DataSetRequest { plan, target, matrix, .. } = *request;
         check_names(target, matrix)?;
@@ -122,7 +123,7 @@ impl DataSet {
         let device = Device::claim(&node, writes, request.destroy, request.data_id)?;
         let configs = streams::streams(request.matrix, request.plan.seed, Some(device.size_bytes))?;
         let mut manifest = Self::manifest(request, streams::unit_bytes(request.matrix, &configs)?);
-        // The device is one file for all streams. The first stream determines its content.
+        // All streams use the device as one file. The first stream determines its content.
         let sizes = configs.iter().map(|config| config.files.file_size_bytes);
         let size_bytes = sizes.max().unwrap_or(0);
         if let Some(stream) = request.matrix.streams.first() {
@@ -183,7 +184,7 @@ impl DataSet {
         let made = data_set.manifest.write(&data_set.held).and_then(|()| data_set.make_files());
         if let Err(error) = made.and_then(|()| data_set.track_generations(request.follow, configs))
         {
-            // An error of the removal is ignored, so that the caller gets the first error.
+            // An error of the removal is ignored: the caller must receive the first error.
             drop(data_set.remove());
             return Err(error);
         }
@@ -218,14 +219,15 @@ impl DataSet {
             _locks: None,
         };
         if let Err(error) = data_set.track_generations(request.follow, configs) {
-            // An error of the removal is ignored, so that the caller gets the first error.
+            // An error of the removal is ignored: the caller must receive the first error.
             drop(data_set.remove());
             return Err(error);
         }
         Ok(data_set)
     }
 
-    /// Tracks a sample of all blocks, or every block if `follow` is true and all files have stamps.
+    /// Sets up the tracking of generations. A sample of the blocks is always tracked. If `follow`
+    /// is true and all files have stamps, every block is tracked.
     fn track_generations(
         &mut self,
         follow: bool,
@@ -263,7 +265,7 @@ impl DataSet {
     fn make_files(&self) -> Result<(), EngineError> {
         let mut made: Option<&Path> = None;
         for data in &self.manifest.files {
-            // Files of a tree are in subdirectories of the data set's own directory.
+            // The files of a tree are in subdirectories of the directory that the data set created.
             if let Some(parent) = data.path.parent().filter(|parent| made != Some(*parent)) {
                 self.held
                     .make_directories(parent)
@@ -288,7 +290,7 @@ impl DataSet {
         &self.manifest.files
     }
 
-    /// Returns the directories or the device that the run observes.
+    /// Returns the paths of the directories, or of the device, whose disks the run observes.
     #[must_use]
     pub fn places(&self) -> Vec<PathBuf> {
         match &self.device {
@@ -297,8 +299,8 @@ impl DataSet {
         }
     }
 
-    /// Returns the size of one transfer in a pass over all data. It is a multiple of the unit's
-    /// size.
+    /// Returns the size of one transfer in a pass over all data. This size is a multiple of the
+    /// unit size.
     #[must_use]
     pub fn chunk_bytes(&self) -> u32 {
         let most = self.remote.as_ref().map_or(CHUNK_BYTES, RemoteData::chunk_bytes);
@@ -306,20 +308,21 @@ impl DataSet {
         (most / unit_bytes * unit_bytes).max(unit_bytes)
     }
 
-    /// Returns the size of the device; `None` if the target is not a device.
+    /// Returns the size of the device. Returns `None` if the target is not a device.
     #[must_use]
     pub fn device_bytes(&self) -> Option<u64> {
         self.device.as_ref().map(|device| device.size_bytes)
     }
 
-    /// Returns the device to which the run writes. The written data stays on the device.
+    /// Returns the path of the device, if the run writes to a device. The written data stays on the
+    /// device after the run.
     #[must_use]
     pub fn written_device(&self) -> Option<&Path> {
         let device = self.device.as_ref().filter(|device| device.is_writable)?;
         Some(&device.path)
     }
 
-    /// Returns the content of a file.
+    /// Returns the generator of a file's content.
     ///
     /// # Errors
     /// Fails if the content cannot be generated for this unit size.
@@ -327,7 +330,7 @@ impl DataSet {
         content(&self.manifest, file)
     }
 
-    /// Returns the directories and files for a stream's operations on names and attributes. Returns
+    /// Returns the directories and files on which a stream's metadata operations work. Returns
     /// `None` if the data is not in directories of this host.
     #[must_use]
     pub fn names(&self, matrix: &Matrix, configs: &[StreamConfig], number: usize) -> Option<Names> {
@@ -343,7 +346,7 @@ impl DataSet {
         })
     }
 
-    /// Creates the small files that must exist when the streams' clients start.
+    /// Creates the small files that must exist when the clients of the streams start.
     ///
     /// # Errors
     /// Fails if a file cannot be created or removed.
@@ -364,18 +367,18 @@ impl DataSet {
         Ok(())
     }
 
-    /// Opens a file through the page cache, for I/O that is not part of a workload.
+    /// Opens a file for I/O through the page cache. Such I/O is not part of a workload.
     ///
     /// # Errors
-    /// The `errno` of `open`.
+    /// Returns the `errno` if `open` fails.
     pub fn open(&self, file: &DataFile, write: bool) -> Result<OwnedFd, EngineError> {
         let flags = OpenFlags { write, direct: DirectMode::Off, ..OpenFlags::default() };
         let opened = self.held.open(&file.path, flags);
         Ok(opened.map_err(|error| EngineError::system("opening a file", error))?.fd)
     }
 
-    /// Writes the data set's new state to the manifest. [`DataState::Clean`] also stores the
-    /// generation of each unit.
+    /// Writes the new state of the data set to the manifest. In the state [`DataState::Clean`],
+    /// also stores the generation of each unit.
     ///
     /// # Errors
     /// Fails if the manifest or a generation file cannot be written.
@@ -417,12 +420,13 @@ impl DataSet {
         })
     }
 
-    /// Opens a data set for reading. The data set is at `path`, or in the only data directory in
-    /// `path`. Returns the data set with its expected contents, and the state of each file.
+    /// Opens a data set for reading. The data set is at `path`, or in the only directory in `path`
+    /// that contains a data set. Returns the data set with its expected contents, and the state of
+    /// each file.
     ///
     /// # Errors
-    /// Fails if `path` contains no data set or several data sets, or if only a part of a copy
-    /// exists. Also fails if the data set is in use or was not closed.
+    /// Fails if `path` contains no data set, several data sets, or an incomplete copy. Also fails
+    /// if the data set is in use or was not closed.
     pub(crate) fn open_at(path: &Path) -> Result<(Self, Vec<FileState>), EngineError> {
         let (found, mut manifest): (PathBuf, Manifest) = work_dir::find_manifest(path)?;
         let directories = current_directories(&manifest, &found, &manifest.directories)?;
@@ -454,8 +458,8 @@ impl DataSet {
         Ok((data_set, file_states))
     }
 
-    /// Removes the data set's files, its own directories and its generation files. The data on a
-    /// device is not removed.
+    /// Removes the files of the data set, the directories that it created, and its generation
+    /// files. If the target is a device, its data is not removed.
     ///
     /// # Errors
     /// Fails if a file cannot be removed or does not belong to the data set.
@@ -469,7 +473,7 @@ impl DataSet {
     }
 }
 
-/// Updates the manifest to the current paths and checks the size of each file.
+/// Replaces the paths in the manifest by the current paths, and checks the size of each file.
 fn update_file_paths(
     manifest: &mut Manifest,
     directories: Vec<PathBuf>,
@@ -491,7 +495,7 @@ fn update_file_paths(
     Ok((file_states, HeldTarget::of_directories(open)))
 }
 
-/// Loads the expected generation of each unit of a file.
+/// Loads the expected generations of all units in a file.
 fn load(manifest: &Manifest, number: usize) -> Result<Generations, EngineError> {
     let units = manifest.files[number].size_bytes / u64::from(manifest.unit_bytes);
     let size_bytes = units * Generations::BYTES_PER_UNIT as u64;
@@ -508,7 +512,7 @@ fn load(manifest: &Manifest, number: usize) -> Result<Generations, EngineError> 
     Ok(Generations::load(&bytes))
 }
 
-/// Returns the content of a file of a data set.
+/// Returns the generator of the content for a file of a data set.
 ///
 /// # Errors
 /// Fails if the content cannot be generated for this unit size.
@@ -524,7 +528,7 @@ fn content(manifest: &Manifest, file: &DataFile) -> Result<Content, EngineError>
     Content::new(&spec).map_err(|error| EngineError::Config(error.to_string()))
 }
 
-/// Returns true if a stream's layout writes data.
+/// Returns true if the run creates the data of this stream by writing it.
 pub(super) fn writes_layout(stream: &plimsoll_plan::Stream) -> bool {
     matches!(stream.layout, Layout::Written | Layout::Zeros)
 }
@@ -539,7 +543,7 @@ fn data_file(path: PathBuf, size_bytes: u64, stream: &plimsoll_plan::Stream) -> 
     }
 }
 
-/// Lists the files of all streams, by number; see [`Tree`].
+/// Lists the files of all streams, sorted by file number; see [`Tree`].
 fn files(matrix: &Matrix, configs: &[StreamConfig], below: &[PathBuf]) -> Vec<DataFile> {
     let mut all = Vec::new();
     for (stream, config) in matrix.streams.iter().zip(configs) {
@@ -554,15 +558,15 @@ fn files(matrix: &Matrix, configs: &[StreamConfig], below: &[PathBuf]) -> Vec<Da
     all
 }
 
-/// Returns the available memory in bytes, or `None` if the kernel does not report it.
+/// Returns how much memory is available, in bytes. Returns `None` if the kernel does not report it.
 pub(crate) fn memory_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
     Some(line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
 }
 
-/// Rejects data whose tracking would need more than half of the host's memory. Each unit needs five
-/// bytes.
+/// Rejects a data set whose tracking would need more than half of the host's memory. Tracking needs
+/// five bytes for each unit.
 pub(super) fn check_memory(
     data_bytes: u64,
     unit_bytes: u32,
@@ -573,8 +577,8 @@ pub(super) fn check_memory(
     match memory_bytes {
         Some(memory_bytes) if needed_bytes > memory_bytes / 2 => Err(EngineError::Config(format!(
             "tracking the content of {data_bytes} bytes block by block takes {needed_bytes} bytes \
-             of memory, but only {memory_bytes} are available: turn off phases.verify, \
-             verify_reads and --keep, or plan less data"
+             of memory, but only {memory_bytes} are available: turn off phases.verify, verify_reads \
+             and --keep, or reduce the data size in the plan"
         ))),
         _ => Ok(()),
     }
@@ -586,7 +590,7 @@ mod tests {
 
     #[test]
     fn what_would_fill_the_memory_is_refused() {
-        // 1 TiB in blocks of 4 KiB has 2^28 units, which need 1.25 GiB.
+        // Data of 1 TiB contains 2^28 blocks of 4 KiB. Their generations take 1.25 GiB.
         assert!(check_memory(1 << 40, 4096, Some(4 << 30)).is_ok());
         let error = check_memory(1 << 40, 4096, Some(2 << 30)).unwrap_err().to_string();
         assert!(error.contains("1342177280 bytes of memory"), "{error}");

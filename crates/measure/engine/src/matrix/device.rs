@@ -1,17 +1,17 @@
-//! Prevents a run from overwriting block devices that contain data.
+//! Protects block devices that contain data from being overwritten by a run.
 //!
-//! Plimsoll rejects a device that is mounted or has a mounted partition, and names the mount point.
-//! It opens a device for writing with `O_EXCL`. The kernel then rejects the device if it is mounted
-//! or in exclusive use elsewhere in the kernel (open(2)).
+//! Plimsoll rejects a device if the device or one of its partitions is mounted, and names the mount
+//! point. It opens a device for writing with `O_EXCL`. This call fails if the device is mounted or
+//! if the kernel uses it exclusively for another purpose (open(2)).
 //!
-//! If neither check rejects the device, Plimsoll reads these parts:
+//! If neither of these checks rejects the device, Plimsoll reads the following parts:
 //!
-//! - the first and last 8 MiB, which contain every label that libblkid recognises
+//! - the first 8 MiB and the last 8 MiB, which contain every label that libblkid recognises
 //! - the backup superblocks of Btrfs and XFS
-//! - a thousand samples, spread over the whole device
+//! - a thousand samples, which are distributed over the whole device
 //!
-//! If any of these bytes is not zero, Plimsoll rejects the device unless the operator states its
-//! full name.
+//! If any of these bytes is not zero, Plimsoll rejects the device unless the operator has stated
+//! its full name.
 
 mod labels;
 mod mounts;
@@ -31,20 +31,20 @@ use crate::open_target::handles::HeldDevice;
 use crate::open_target::resolve::real_path;
 use crate::work_dir::failed;
 
-/// Number of bytes at each end of a device that are read completely. They include VMFS's label at 2
-/// MiB, LUKS's last header at 4 MiB and the first labels of the first partition.
+/// How many bytes at the start and at the end of a device are read completely. These areas contain
+/// VMFS's label at 2 MiB, LUKS's last header at 4 MiB, and the first labels of the first partition.
 const ENDS_BYTES: u64 = 8 << 20;
-/// Number of samples between the ends. If 1 % of a device contains data, scattered in pieces much
-/// smaller than a thousandth of the device, all samples miss the data on one in e^10 = 22,000 such
-/// devices.
+/// Number of samples between the two ends of the device. Suppose that 1 % of a device contains
+/// data, scattered in pieces much smaller than a thousandth of the device. On one of e^10 = 22,000
+/// such devices, all samples miss the data.
 const SAMPLES: u64 = 1000;
 /// Size of each sample in bytes.
 const SAMPLE_BYTES: u64 = 64 << 10;
-/// Number of samples that are requested in advance from the kernel, so that a disk can reorder the
+/// Number of samples that are requested from the kernel in advance, so that a disk can reorder the
 /// reads.
 const SAMPLES_AHEAD: usize = 32;
 
-/// Device that a run may use.
+/// Block device that a run may use.
 #[derive(Debug)]
 pub struct Device {
     pub path: PathBuf,
@@ -52,13 +52,14 @@ pub struct Device {
     pub size_bytes: u64,
     /// True if the run may write to the device.
     pub is_writable: bool,
-    /// Open handle. With `O_EXCL` it prevents other exclusive use until it is dropped.
+    /// Open handle of the device. If it was opened with `O_EXCL`, it prevents other exclusive use
+    /// until it is dropped.
     _held: OwnedFd,
 }
 
 impl Device {
-    /// Opens the node of a device; the handle stays open. The run uses this device even if its path
-    /// later refers to another device.
+    /// Opens the node of a device and keeps the handle open. The run uses this device even if the
+    /// path later refers to another device.
     ///
     /// # Errors
     /// Fails if the path is missing, is not a block device or is not allowed.
@@ -79,12 +80,13 @@ impl Device {
         Ok(node)
     }
 
-    /// Opens a device for reading, or for reading and writing if `write` is true. Writing to a
-    /// device with data on it requires its path in `destroy`. `seed` selects the samples.
+    /// Opens a device for reading, or for reading and writing if `write` is true. If the device
+    /// contains data, opening it for writing requires that `destroy` contains its path. The samples
+    /// are chosen at random with `seed`.
     ///
     /// # Errors
-    /// Fails if the device cannot be opened or is in use. Also fails if it contains data and its
-    /// path is not in `destroy`.
+    /// Fails if the device cannot be opened or is in use. Also fails if it contains data and
+    /// `destroy` does not contain its path.
     pub(crate) fn claim(
         node: &HeldDevice,
         write: bool,
@@ -114,25 +116,25 @@ impl Device {
     }
 }
 
-/// Returns the size of a device or file, by seeking to its end.
+/// Returns the size of a device or file. The size is determined by a seek to the end.
 fn size_bytes(file: &File) -> std::io::Result<u64> {
     std::io::Seek::seek(&mut &*file, std::io::SeekFrom::End(0))
 }
 
-/// Describes the data on a device. Returns `None` if all samples are zero.
+/// Describes the data that a device contains. Returns `None` if all sampled bytes are zero.
 fn find_data(file: &File, size_bytes: u64, seed: u64) -> std::io::Result<Option<String>> {
-    // Disables read-ahead after each sample.
+    // Disables read-ahead, so that the kernel does not read more data after each sample.
     let _ = fadvise(file, 0, None, Advice::Random);
     let found = match first_data_offset(file, size_bytes, seed)? {
         Some(at) => Some(label_of(file, size_bytes, at)?),
         None => None,
     };
-    // Frees the page cache of the samples.
+    // Drops the samples from the page cache.
     let _ = fadvise(file, 0, None, Advice::DontNeed);
     Ok(found)
 }
 
-/// Returns the offset of the first non-zero byte in the samples.
+/// Returns the offset of the first sampled byte that is not zero.
 fn first_data_offset(file: &File, size_bytes: u64, seed: u64) -> std::io::Result<Option<u64>> {
     let samples = samples(size_bytes, seed);
     let mut bytes = Vec::new();
@@ -149,8 +151,9 @@ fn first_data_offset(file: &File, size_bytes: u64, seed: u64) -> std::io::Result
     Ok(None)
 }
 
-/// Returns offset and length of each sample. First come both ends in pieces of 1 MiB, then the
-/// backup superblocks, then one sample in each of a thousand equal parts.
+/// Returns the offset and the length of each sample. The list starts with the two ends of the
+/// device, in pieces of 1 MiB. Then come the backup superblocks, and then one sample from each of a
+/// thousand equal parts.
 fn samples(size_bytes: u64, seed: u64) -> Vec<(u64, u64)> {
     const MIB: u64 = 1 << 20;
     let mut samples = Vec::new();
@@ -164,14 +167,15 @@ fn samples(size_bytes: u64, seed: u64) -> Vec<(u64, u64)> {
     let end = size_bytes.saturating_sub(ENDS_BYTES);
     (0..ENDS_BYTES / MIB).for_each(|number| add(end + number * MIB, MIB));
     BTRFS_MIRRORS.iter().for_each(|at| add(*at, SAMPLE_BYTES));
-    // On a device smaller than 4 TiB without RAID, XFS creates four allocation groups. On a larger
-    // device, each group has 1 TiB. Each group starts with a copy of the superblock (mkfs.xfs(8)).
+    // On a device that is smaller than 4 TiB and not a RAID, XFS creates four allocation groups. On
+    // a larger device, each group has 1 TiB. Each group starts with a copy of the superblock
+    // (mkfs.xfs(8)).
     let group = if size_bytes < 4 << 40 { size_bytes / 4 / 4096 * 4096 } else { 1 << 40 };
     (1..4).for_each(|number| add(number * group, SAMPLE_BYTES));
     let part = size_bytes / SAMPLES;
     for number in 0..SAMPLES {
-        // The offset within each part is random, so that data at regular intervals cannot fall
-        // between all samples.
+        // The offset within each part is random. Data at regular intervals is therefore not missed
+        // by all samples.
         let room = part.saturating_sub(SAMPLE_BYTES) / 4096;
         let within =
             if room == 0 { 0 } else { splitmix64(seed ^ splitmix64(number)) % room * 4096 };
@@ -180,7 +184,7 @@ fn samples(size_bytes: u64, seed: u64) -> Vec<(u64, u64)> {
     samples
 }
 
-/// Applies the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+/// Applies the finaliser (last mixing step) of SplitMix64 (Steele, Lea, Flood 2014).
 fn splitmix64(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -188,7 +192,7 @@ fn splitmix64(value: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// Returns a name for the data on a device that has a non-zero byte at offset `at`.
+/// Returns a name for the data on a device whose byte at offset `at` is not zero.
 fn label_of(file: &File, size_bytes: u64, at: u64) -> std::io::Result<String> {
     for label in LABELS {
         let Some(offset_bytes) = label.position.offset_bytes(size_bytes) else { continue };
@@ -217,7 +221,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("disk");
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
-        // The image consists of a hole and uses no space.
+        // The test device is a sparse file, which occupies almost no disk space.
         file.set_len(SIZE).unwrap();
         file.write_all_at(bytes, at).unwrap();
         (directory, file)
@@ -228,7 +232,7 @@ mod tests {
         find_data(&file, SIZE, 7).unwrap()
     }
 
-    /// On an otherwise blank device, each label is detected and named correctly.
+    /// If a device contains only one label, this label is detected and named correctly.
     #[test]
     fn every_label_is_found_where_it_lies() {
         for label in LABELS {
@@ -247,12 +251,13 @@ mod tests {
         assert_eq!(found((3 << 20) + 5, b"x").as_deref(), Some("data (at byte 3145733)"));
         let late = SIZE - (8 << 20);
         assert_eq!(found(late, b"x"), Some(format!("data (at byte {late})")));
-        // Backup superblocks of XFS and Btrfs.
+        // The backup superblocks of XFS and of Btrfs are also detected.
         assert!(found(SIZE / 2, b"XFSB").is_some());
         assert!(found((256 << 30) + 4096, b"tree").is_some());
     }
 
-    /// Data that fills one of the thousand parts is detected at every offset.
+    /// Each of the thousand parts contains a sample. Data that is as large as two parts is
+    /// therefore detected at every offset.
     #[test]
     fn the_whole_device_is_looked_at() {
         let samples = samples(SIZE, 3);

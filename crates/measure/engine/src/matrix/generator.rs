@@ -1,5 +1,5 @@
-//! Overhead of the generator itself: the time that operations waited in it, the CPUs of its
-//! threads, and the work that kernel threads did for it.
+//! Records the overhead of the generator itself: the time that operations waited in the generator,
+//! the CPUs that its threads used, and the work that kernel threads did for it.
 
 use plimsoll_evidence::observed::{GeneratorThread, Lag};
 use plimsoll_evidence::run::PhaseKind;
@@ -10,7 +10,7 @@ use super::run_state::MatrixRunState;
 use crate::stream::run::{GroupReport, RunReport};
 
 impl MatrixRunState<'_> {
-    /// Records all generator figures after a load.
+    /// Records all figures about the generator after a load.
     pub(super) fn note_generator(&mut self, report: &RunReport) {
         let groups = &report.collected.groups;
         let own = self.note_lag(LAG_TAG, "generator_lag", groups.iter().map(|g| &g.own));
@@ -31,14 +31,15 @@ impl MatrixRunState<'_> {
         if workers > 0 {
             let why = &mut self.recording.engine.why;
             why.push_str(&format!(
-                "; the kernel ran operations in {workers} worker threads, because this file \
-                 system cannot start them without blocking"
+                "; the kernel ran operations in {workers} worker threads, because this file system \
+                 cannot start them without blocking"
             ));
         }
     }
 
-    /// Records the waiting times of all groups under the name `tag`, and in the counters under
-    /// `name`. Returns `None` if no operation waited.
+    /// Records how long operations waited in the generator, over all groups. The record has the
+    /// name `tag`, and the names of the counters start with `name`. Returns `None` if no operation
+    /// waited.
     fn note_lag<'w>(
         &mut self,
         tag: &str,

@@ -1,4 +1,4 @@
-//! The load of a matrix run: distributes clients over threads and records the results.
+//! The load of a matrix run. This module distributes clients over threads and records the results.
 
 use std::fs;
 use std::path::Path;
@@ -22,9 +22,9 @@ use crate::issue;
 use crate::stream::matrix::{MatrixSource, WriteContent};
 use crate::stream::run::{Group, RunConfig, Target, run_with_events};
 
-/// Time before a scheduled start in which a thread polls the clock instead of sleeping.
+/// How long before a scheduled start a thread stops sleeping and polls the clock.
 const SPIN_NS: u64 = 50_000;
-/// Maximum number of clients for which each client has its own histogram.
+/// If a load has more clients than this number, the clients have no histograms of their own.
 const CLIENTS_APART_MAX: u32 = 64;
 
 impl MatrixRunState<'_> {
@@ -37,7 +37,7 @@ impl MatrixRunState<'_> {
         let mut parts: Vec<(usize, Box<[u32]>)> = Vec::new();
         for (number, config) in configs.iter().enumerate() {
             if let Some(remote) = &self.matrix.data_set.remote {
-                // One thread drives all clients of a share.
+                // All clients of a share are driven by one thread.
                 let shares = remote.shares(number);
                 let of = threads.min(shares).min(config.clients).max(1);
                 let mine =
@@ -101,8 +101,8 @@ impl MatrixRunState<'_> {
         Ok(groups)
     }
 
-    /// Returns the files of this host. If the stream has metadata operations, also returns the
-    /// names for them.
+    /// Returns the files on this host that a stream uses. If the stream has metadata operations,
+    /// also returns the directories and files for these operations.
     fn local_target(
         &self,
         stream: &plimsoll_plan::Stream,
@@ -218,7 +218,7 @@ impl MatrixRunState<'_> {
     }
 }
 
-/// Merges the access profiles of all threads.
+/// Merges the access profiles that the threads recorded.
 fn access_profile_of(sources: &[Option<MatrixSource>]) -> AccessProfile {
     let mut profilers = sources.iter().flatten().filter_map(MatrixSource::profiler);
     let Some(mut all) = profilers.next().cloned() else { return AccessProfile::default() };

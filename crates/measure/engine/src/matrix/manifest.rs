@@ -1,6 +1,6 @@
 //! `data.json`: the description of a data set on disk. `plimsoll verify` reads the expected
-//! contents from it. A later run uses it to recognise Plimsoll's own data. Each directory contains
-//! an identical copy.
+//! contents from it. With this file, a later run recognises data that Plimsoll created. Each
+//! directory of the data set contains an identical copy.
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ use crate::open_target::{HeldTarget, openat};
 use crate::work_dir::contents::Contents;
 use crate::work_dir::{self, DataManifest};
 
-/// Name of the file in each directory of a data set.
+/// Name of the manifest file in each directory of a data set.
 pub const FILE: &str = "data.json";
-/// Version of the manifest's format.
+/// Version number of the manifest's format.
 pub const VERSION: u32 = 1;
 
 /// State in which a run left a data set.
@@ -25,40 +25,39 @@ pub enum DataState {
     Creating,
     /// A run opened the data and has not closed it.
     InUse,
-    /// The run closed the data: the generation files contain the expected generation of each unit.
+    /// The run closed the data. The generation files now contain the expected generation of each
+    /// unit.
     Clean,
 }
 
-/// File of a data set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DataFile {
     /// Absolute path.
     pub path: PathBuf,
     /// Size in bytes.
     pub size_bytes: u64,
-    /// Compression ratio of the content, as N in "N to 1".
+    /// Compression ratio of the content. A value of N means "N to 1".
     pub compressibility: f64,
-    /// Share of 4 KiB blocks that are copies of other blocks.
+    /// Fraction of the 4 KiB blocks whose content is a copy of another block.
     pub duplicate_share: f64,
-    /// True if the units have stamps.
+    /// True if each unit contains a stamp.
     pub stamps: bool,
 }
 
-/// Manifest of a data set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of the format.
+    /// Version number of the manifest's format.
     pub data_version: u32,
     /// Number of the data set. This number is part of all content and of every stamp.
     pub data_id: u64,
     /// Name of the plan that created the data.
     pub plan: String,
-    /// Size of a unit. Each unit can have a stamp.
+    /// Size of a unit in bytes. Each unit can contain a stamp.
     pub unit_bytes: u32,
     /// Absolute paths of the directories that Plimsoll created for the data.
     pub directories: Vec<PathBuf>,
     pub files: Vec<DataFile>,
-    /// Directory of the generation files.
+    /// Directory that contains the generation files.
     pub generations: PathBuf,
     /// State in which the last run left the data.
     pub state: DataState,
@@ -116,8 +115,8 @@ impl DataManifest for Manifest {
 }
 
 impl Manifest {
-    /// Returns the directory number of a file and its path relative to that directory. Returns
-    /// `None` if the file is not in any of the directories.
+    /// Returns the number of the directory that contains a file, and the file's path relative to
+    /// this directory. Returns `None` if none of the directories contains the file.
     pub(crate) fn place_of(&self, path: &Path) -> Option<(usize, PathBuf)> {
         let mut directories = self.directories.iter().enumerate();
         let (number, below) = directories
@@ -125,7 +124,7 @@ impl Manifest {
         openat::is_plain(below).then(|| (number, below.to_path_buf()))
     }
 
-    /// Reads the manifest in `directory`. Returns `None` if there is no manifest.
+    /// Reads the manifest in `directory`. Returns `None` if the directory contains no manifest.
     ///
     /// # Errors
     /// Fails if the manifest cannot be read or is not valid.

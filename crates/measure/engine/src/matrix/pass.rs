@@ -1,5 +1,5 @@
-//! Passes over the data: creation, and verification of all data. All threads together process each
-//! byte once, in order.
+//! A pass writes or reads the whole data once, to create it or to verify it. All threads together
+//! process each byte once, in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,23 +21,24 @@ use crate::{EngineError, blocking_call};
 /// Number of transfers that each thread has in flight.
 pub const CHUNKS_IN_FLIGHT: u32 = 8;
 
-/// Kind of a pass over the data.
+/// What a pass does with the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
     /// Writes all data for the first time.
     Fill,
-    /// Reads all data, and verifies it if generations are tracked.
+    /// Reads all data. If generations are tracked, also verifies the data.
     Check,
 }
 
-/// Source of operations on consecutive chunks: the part of a pass that one thread executes.
+/// Source of operations on consecutive chunks. It issues the part of a pass that one thread
+/// executes.
 #[derive(Debug)]
 pub struct PassSource {
     pass: Pass,
     sizes_bytes: Arc<[u64]>,
     contents: Arc<[Content]>,
     content_of: Arc<[usize]>,
-    /// One tracker for each kind of content. Empty if the pass does not verify data.
+    /// Trackers, one for each kind of content. The list is empty if the pass does not verify data.
     trackers: Vec<Tracker>,
     file: u32,
     offset_bytes: u64,
@@ -50,21 +51,21 @@ pub struct PassSource {
 /// Parameters of a pass.
 #[derive(Clone, Debug)]
 pub struct PassPlan {
-    /// Kind of the pass.
+    /// What the pass does with the data.
     pub pass: Pass,
-    /// Sizes of the files, indexed by file number.
+    /// Size of each file. The index is the file number.
     pub sizes_bytes: Arc<[u64]>,
-    /// Distinct kinds of file content.
+    /// Kinds of content that the files have. Each kind is listed once.
     pub contents: Arc<[Content]>,
     /// For each file: index of its content in `contents`.
     pub content_of: Arc<[usize]>,
-    /// Expected generation of each unit; `None` if generations are not tracked.
+    /// Expected generations of the units in each file; `None` if generations are not tracked.
     pub generations: Option<Arc<[Generations]>>,
-    /// True if the pass writes zeros instead of content.
+    /// True if the pass writes zeros instead of generated content.
     pub zeros: bool,
-    /// Number of bytes that all threads have processed.
+    /// Number of bytes that all threads together have processed.
     pub done_bytes: Arc<AtomicU64>,
-    /// Size of one transfer.
+    /// Size of one transfer in bytes.
     pub chunk_bytes: u32,
 }
 
@@ -108,7 +109,8 @@ impl PassPlan {
         self.sizes_bytes.iter().map(|size| size.div_ceil(self.chunk_bytes.into())).sum()
     }
 
-    /// Returns part `part` of `parts` of the pass.
+    /// Divides the pass into `parts` parts. Returns the source of operations for part number
+    /// `part`.
     #[must_use]
     pub fn part(&self, part: u64, parts: u64) -> PassSource {
         let (all, parts) = (self.chunks(), parts.max(1));
@@ -142,7 +144,7 @@ impl PassPlan {
 }
 
 impl PassSource {
-    /// Advances to the chunk with number `chunks`, counted over all files.
+    /// Skips the first `chunks` chunks. Chunks are counted over all files.
     fn skip(&mut self, mut chunks: u64) {
         for size_bytes in self.sizes_bytes.iter() {
             let here = size_bytes.div_ceil(self.chunk_bytes.into());
@@ -155,7 +157,7 @@ impl PassSource {
         }
     }
 
-    /// Returns the damage counts, and the first finding of the pass.
+    /// Returns the counts of damaged units, and the first damage that this source detected.
     #[must_use]
     pub fn found(&self) -> (DamageCounts, Option<Finding>) {
         let (mut counts, mut first) = (DamageCounts::default(), None);
@@ -221,8 +223,8 @@ impl Source for PassSource {
         if op.tag != u32::MAX
             && let Some(tracker) = self.tracker(op.file)
         {
-            // Damage is counted and reported at the end. The pass still verifies the remaining
-            // data.
+            // Damage is counted here and reported at the end of the pass. The pass continues to
+            // verify the remaining data.
             let _ = tracker.end_read(InFlight::from_number(op.tag), buffer);
         }
         true
@@ -237,11 +239,11 @@ impl Source for PassSource {
     }
 }
 
-/// Sets the length of the files without writing data. The space is reserved (`allocated`), or each
-/// file is a single hole (`sparse`).
+/// Sets the length of the files without writing data. Depending on the layout, disk space is
+/// reserved (`allocated`) or each file consists of a single hole (`sparse`).
 ///
 /// # Errors
-/// Fails if a call fails. The error contains the `errno` and the path.
+/// Fails if a system call fails. The error contains the `errno` and the path.
 pub fn lay_out(data_set: &DataSet, layout: Layout, stop: &AtomicBool) -> Result<(), EngineError> {
     for data in data_set.files() {
         if stop.load(Ordering::Relaxed) {
@@ -261,8 +263,8 @@ pub fn lay_out(data_set: &DataSet, layout: Layout, stop: &AtomicBool) -> Result<
     Ok(())
 }
 
-/// Reserves disk space for a file. If the file system cannot reserve space, only sets the file's
-/// length.
+/// Reserves disk space for a file. If the file system cannot reserve space, this function only sets
+/// the length of the file.
 fn reserve(fd: &std::os::fd::OwnedFd, data: &DataFile) -> Result<(), plimsoll_sys::SysError> {
     match file::allocate(fd, data.size_bytes) {
         Err(error) if [libc::EOPNOTSUPP, libc::ENOSYS].contains(&error.errno) => {
@@ -272,10 +274,11 @@ fn reserve(fd: &std::os::fd::OwnedFd, data: &DataFile) -> Result<(), plimsoll_sy
     }
 }
 
-/// Time limit for a flush after the operator's request to stop.
+/// After the operator's request to stop, the run abandons a flush after this time.
 const FLUSH_TIMEOUT_AFTER_STOP: Duration = Duration::from_secs(20);
 
-/// Returns the time limit for flushing a file: ten minutes plus one second for each MB.
+/// Returns the time limit for flushing a file. It is ten minutes plus one second for each MB of the
+/// file.
 fn flush_timeout(size_bytes: u64) -> Duration {
     Duration::from_secs(600 + size_bytes / 1_000_000)
 }
@@ -283,7 +286,7 @@ fn flush_timeout(size_bytes: u64) -> Duration {
 /// Flushes all files to stable storage.
 ///
 /// # Errors
-/// The `errno` of `fsync`, with the path. Also fails if a flush does not complete within
+/// Fails with the `errno` of `fsync` and the path. Also fails if a flush takes longer than
 /// [`flush_timeout`].
 pub fn sync(data_set: &DataSet) -> Result<(), EngineError> {
     for data in data_set.files() {
@@ -296,7 +299,7 @@ pub fn sync(data_set: &DataSet) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Returns the classes of a pass over the data.
+/// Returns the classes in which a pass over the data records its operations.
 #[must_use]
 pub fn pass_classes() -> Vec<Class> {
     let class = |name: &str, is_read| Class {

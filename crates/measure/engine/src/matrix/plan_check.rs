@@ -1,6 +1,7 @@
-//! Checks whether a kind of target supports a plan's streams, without accessing the target.
+//! Checks whether targets of a given kind support the streams of a plan. The check does not access
+//! the target.
 //!
-//! A dry run performs these checks, and a run performs them before it locks its target.
+//! A dry run performs these checks. A run also performs them, before it locks its target.
 
 use std::fs;
 use std::path::Path;
@@ -18,12 +19,12 @@ use crate::EngineError;
 use crate::s3;
 use crate::stream::matrix::check_content;
 
-/// Checks names, transfer sizes, content, addresses and rates of all streams. The streams of a
-/// block device are checked only after the device was opened, because the result depends on the
-/// device's size.
+/// Checks the names, transfer sizes, content, addresses and rates of all streams. The streams of a
+/// block device are checked after the device was opened, because their validity depends on the size
+/// of the device.
 ///
 /// # Errors
-/// [`EngineError::Config`] with the reason why the streams cannot be driven.
+/// [`EngineError::Config`] if the streams cannot be driven. The error states the reason.
 pub fn check_plan(
     plan: &ResolvedPlan,
     target: &Target,
@@ -57,10 +58,10 @@ pub fn check_plan(
     Ok(())
 }
 
-/// Rejects a stream with more operations in flight than the queues of its threads support.
+/// Rejects a stream if its threads would have more operations in flight than their queues support.
 ///
 /// # Errors
-/// [`EngineError::Config`] with the supported number.
+/// [`EngineError::Config`] if the queues are too small. The error states the supported number.
 pub fn check_depth(
     plan: &ResolvedPlan,
     target: &Target,
@@ -99,7 +100,7 @@ pub fn check_depth(
     Ok(())
 }
 
-/// Returns true if this process can create a ring.
+/// Returns true if this process can create an io_uring ring.
 fn has_ring() -> bool {
     let arena = AlignedBuffer::new(PAGE_BYTES);
     arena.is_ok_and(|arena| Ring::new(RingConfig::new(1, Vec::new(), arena)).is_ok())
@@ -115,8 +116,8 @@ pub(super) fn check_names(target: &Target, matrix: &Matrix) -> Result<(), Engine
         return Ok(());
     };
     let says = format!(
-        "stream {}: metadata operations need directories, NFS exports or a bucket; a target of \
-         kind {} has no file names",
+        "stream {}: metadata operations need directories, NFS exports or a bucket; a target of kind \
+         {} has no file names",
         stream.name,
         target.kind_word()
     );

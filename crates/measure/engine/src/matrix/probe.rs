@@ -1,4 +1,5 @@
-//! Checks of a dry run that need more than the plan: the memory for tracking data, and the device.
+//! Checks in a dry run that depend on the host: whether there is enough memory to track the data,
+//! and whether the device is usable.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +10,9 @@ use super::data_set::{check_memory, memory_bytes, writes_layout};
 use super::device::Device;
 use crate::EngineError;
 
-/// Rejects data whose generations need too much memory to be tracked. A run tracks generations to
+/// Rejects data if tracking its generations would need too much memory. A run tracks generations to
 /// verify its data, or to keep the data for a later run. The size of a device is known only after
-/// it was opened ([`probe_device`]).
+/// it was opened, so [`probe_device`] performs this check for a device.
 ///
 /// # Errors
 /// [`EngineError::Config`] if tracking needs too much memory.
@@ -38,12 +39,13 @@ fn tracks(plan: &ResolvedPlan, matrix: &Matrix, keep: bool) -> bool {
     (plan.phases.verify || verified || keep) && stamped
 }
 
-/// Opens a device in the same way as a run, searches it for data that the run would destroy, checks
-/// the streams against its size, and closes it. Returns the size in bytes.
+/// Opens a device in the same way as a run, and searches it for data that the run would destroy.
+/// Checks the streams against the size of the device, and closes the device. Returns this size in
+/// bytes.
 ///
 /// # Errors
-/// Fails if the device cannot be opened or is in use, if it contains data and is not in `destroy`,
-/// or if the streams cannot be driven on it.
+/// Fails if the device cannot be opened or is in use. Also fails if it contains data and `destroy`
+/// does not contain its path, or if the streams cannot be driven on it.
 pub fn probe_device(
     plan: &ResolvedPlan,
     matrix: &Matrix,

@@ -1,10 +1,10 @@
-//! Current rate and latency of a running load.
+//! Computes the current rate and latency of a running load.
 
 use plimsoll_record::collect::Interval;
 use plimsoll_record::progress::Progress;
 use plimsoll_workload::step::{Class, ClassGroup};
 
-/// Rate and latency of the latest interval, for progress reports.
+/// Rate and latency of the latest interval. The progress reports contain these values.
 pub(super) struct ProgressMeter {
     rate_ops_per_s: f64,
     rate_bytes_per_s: f64,
@@ -46,9 +46,9 @@ impl ProgressMeter {
     }
 }
 
-/// Returns the number of operations and the written bytes in a complete interval of the phase.
-/// Returns `None` for an interval before the start or after the stop, and for a supplement to an
-/// earlier interval.
+/// Returns the number of operations and the number of written bytes in a complete interval of the
+/// phase. Returns `None` if the interval is before the start or after the stop of the phase. Also
+/// returns `None` if the record only adds operations to an earlier interval.
 pub(super) fn interval_totals(row: &Interval, classes: &[Class]) -> Option<(u64, u64)> {
     if row.number < 0 || row.drain || row.supplement {
         return None;

@@ -1,6 +1,6 @@
-//! Verification of a sample of the writes, if the plan does not verify all data. A write is only
-//! useful if its data can be read again. This phase reads up to 1,024 sampled blocks that the run
-//! wrote, and compares them with their expected content. It takes at most ten seconds.
+//! Verifies a sample of the writes if the plan does not verify all data. A write is only useful if
+//! its data can be read again. This phase therefore reads up to 1,024 sampled blocks that the run
+//! wrote, and compares them with their expected content. The phase takes at most ten seconds.
 
 use std::sync::Arc;
 
@@ -20,22 +20,23 @@ use crate::placement::Placement;
 use crate::stream::run::{Event, Group, run_with_events};
 use crate::stream::source::{Op, Source, SourceCallbacks, UNFOLLOWED};
 
-/// Maximum number of blocks to read. Damage to one block in 300 is detected with 95 % probability.
+/// Maximum number of blocks that are read. If one block in 300 is damaged, the damage is detected
+/// with a probability of 95 %.
 const BLOCKS_MAX: usize = 1024;
-/// Maximum number of bytes to read. This limit is relevant for objects, because an object is always
-/// read completely.
+/// Maximum number of bytes that are read. This limit is only reached with objects, because an
+/// object is always read completely.
 const BYTES_MAX: u64 = 1 << 30;
 /// Time limit.
 const NS_MAX: u64 = 10_000_000_000;
-/// Minimum size of a read. All devices accept direct I/O of this size.
+/// Minimum size of a read. Direct I/O of this size works on all devices.
 const READ_BYTES_MIN: u64 = 4096;
 
-/// Source of reads, with one read for each range to check.
+/// Source of reads. It issues one read for each range that must be checked.
 #[derive(Debug)]
 struct ReadBackSource {
-    /// Ranges still to be read: file, offset and size.
+    /// Ranges that have not been read yet. Each range consists of a file, an offset and a size.
     remaining: std::vec::IntoIter<(u32, u64, u32)>,
-    /// One sampler for each kind of content.
+    /// Samplers, one for each kind of content.
     samplers: Vec<Sampler>,
     /// For each file: index of its sampler in `samplers`.
     content_of: Arc<[usize]>,
@@ -46,7 +47,7 @@ impl ReadBackSource {
         self.samplers.get_mut(*self.content_of.get(file as usize)?)
     }
 
-    /// Returns the combined result of all checks.
+    /// Returns the combined result of the checks in all samplers.
     fn counts(&self) -> SampleCounts {
         let mut all = SampleCounts::default();
         for found in self.samplers.iter().map(Sampler::found) {
@@ -72,7 +73,8 @@ impl Source for ReadBackSource {
     }
 
     fn completed(&mut self, _client: u32, op: &Op, buffer: &mut [u8]) -> bool {
-        // Damage is counted and reported at the end. The other ranges are still checked.
+        // Damage is counted here and reported at the end of the phase. The phase continues to check
+        // the other ranges.
         if let (Some(sampler), true) = (self.sampler(op.file), op.tag != UNFOLLOWED) {
             let _ = sampler.end_read(InFlight::from_number(op.tag), buffer);
         }
@@ -87,8 +89,9 @@ impl Source for ReadBackSource {
 }
 
 impl MatrixRunState<'_> {
-    /// Reads back a sample of the writes. Does nothing if the run wrote nothing, or if operations
-    /// were abandoned: if the target hangs, this phase would also hang.
+    /// Reads and checks a sample of the blocks that the run wrote. Does nothing if the run wrote
+    /// nothing. Also does nothing if operations were abandoned, because the target may hang, and
+    /// then this phase would also hang.
     pub(super) fn read_back(&mut self) -> Result<(), EngineError> {
         if self.recording.counters.get("operations_abandoned").is_some_and(|count| *count > 0) {
             return Ok(());
@@ -132,7 +135,7 @@ impl MatrixRunState<'_> {
             Err(_) => SampleCounts::default(),
         };
         let blocks = found.counts.good + found.counts.damaged();
-        let note = format!("{blocks} blocks, a sample of the written data, were read back");
+        let note = format!("{blocks} blocks were read back, as a sample of the written data");
         self.end_phase(phase, monotonic_ns(), outcome.is_ok(), &note);
         let (report, _) = outcome?;
         self.note_report(&report, false);
@@ -143,8 +146,8 @@ impl MatrixRunState<'_> {
         Ok(())
     }
 
-    /// Returns reads of the sampled blocks that the run wrote, or `None` if it wrote no sampled
-    /// block.
+    /// Returns a read for each sampled block that the run wrote. Returns `None` if it wrote no
+    /// sampled block.
     fn written_places(&self) -> Result<Option<ReadBackSource>, EngineError> {
         let data_set = &self.matrix.data_set;
         let Some(sample) = &data_set.sample else { return Ok(None) };

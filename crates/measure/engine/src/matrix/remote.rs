@@ -1,4 +1,4 @@
-//! Data of a run on servers, in NFS exports or an S3 bucket.
+//! Data of a run that is stored on servers: on NFS exports or in an S3 bucket.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,9 +15,9 @@ use crate::s3::{self, S3Target};
 use crate::stream::run::{RemoteCalls, Target};
 use crate::{EngineError, stop_request};
 
-/// Returns the first XID of a client of a run. Scattered values make it unlikely that clients use
-/// the same XIDs. They also prevent a server from confusing a call with a call of an earlier run.
-/// The function is SplitMix64 (Steele, Lea and Flood, 2014).
+/// Returns the first XID that a client of a run uses. The values are scattered, so it is unlikely
+/// that two clients use the same XIDs. A server is then also unlikely to confuse a call with a call
+/// of an earlier run. The function is SplitMix64 (Steele, Lea and Flood, 2014).
 fn xid_seed(run: u64, client: u32) -> u32 {
     let mut z = run.wrapping_add(u64::from(client + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,22 +25,22 @@ fn xid_seed(run: u64, client: u32) -> u32 {
     ((z ^ (z >> 31)) >> 32) as u32
 }
 
-/// Data of a run on servers.
+/// Data of a run that is stored on servers.
 #[derive(Debug)]
 pub struct RemoteData {
     data_set: RemoteDataSet,
-    /// Number of the data set.
     run: u64,
-    /// Number of NFS clients created so far. It is used to choose different XIDs for each client.
+    /// Number of NFS clients that were created so far. With this number, each client gets different
+    /// XIDs.
     clients: AtomicU32,
-    /// Description of the files of each stream.
+    /// Numbers and sizes of each stream's files.
     files: Vec<FileSet>,
-    /// Stability level of each stream's durable writes.
+    /// Stability level that each stream requests for its durable writes.
     durable: Vec<Stability>,
     connections: u32,
-    /// Timeout after which the run gives up on a server that does not respond.
+    /// Time after which the run gives up on a server that does not respond, in ns.
     outage_max_ns: u64,
-    /// True if a server did not respond to a call before the timeout.
+    /// True if a server did not respond to a call in this time.
     silent: bool,
     nfs_calls: nfs::Calls,
     s3_calls: s3::Calls,
@@ -53,7 +53,8 @@ enum RemoteDataSet {
 }
 
 impl RemoteData {
-    /// Connects to the target of a plan and creates everything that must exist before the data.
+    /// Connects to the target of a plan. Creates everything that must exist before the data can be
+    /// created.
     ///
     /// # Errors
     /// Fails if a server is unreachable or rejects a call. Also fails if the target does not
@@ -113,7 +114,7 @@ impl RemoteData {
         })
     }
 
-    /// Returns true if the data of an earlier run was removed before this data was created.
+    /// Returns true if the data of an earlier run was removed before the new data was created.
     #[must_use]
     pub fn replaced(&self) -> bool {
         match &self.data_set {
@@ -127,13 +128,13 @@ impl RemoteData {
         self.files.get(stream).map_or(1, |set| set.shares)
     }
 
-    /// Returns the range of a stream's shares in the list of the shares of all streams.
+    /// Returns the range of one stream's shares in the list of all shares.
     fn range(&self, stream: usize) -> Range<usize> {
         let before: usize = self.files.iter().take(stream).map(|set| set.shares as usize).sum();
         before..before + self.shares(stream) as usize
     }
 
-    /// Returns the locations of the data, one location for each export or bucket.
+    /// Returns the locations of the data. There is one location for each export or bucket.
     #[must_use]
     pub fn directories(&self) -> Vec<String> {
         match &self.data_set {
@@ -142,7 +143,7 @@ impl RemoteData {
         }
     }
 
-    /// Returns the addresses of the servers.
+    /// Returns the network addresses of the servers.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         match &self.data_set {
@@ -151,7 +152,7 @@ impl RemoteData {
         }
     }
 
-    /// Returns the name of a data file for messages.
+    /// Returns the name of a data file, which is used in messages.
     #[must_use]
     pub fn name_of(&self, file: u32) -> String {
         match &self.data_set {
@@ -160,7 +161,8 @@ impl RemoteData {
         }
     }
 
-    /// Returns a thread's target, which consists of the shares of a stream that `mine` selects.
+    /// Returns the target for one thread. The thread drives those shares of the stream for which
+    /// `mine` returns true.
     #[must_use]
     pub fn target(&self, stream: usize, mine: impl Fn(u32) -> bool) -> Target {
         let range = self.range(stream);
@@ -170,7 +172,7 @@ impl RemoteData {
         self.target_of(first as u32, durable, takes)
     }
 
-    /// Returns a thread's target that contains all shares.
+    /// Returns a target for one thread that drives all shares.
     #[must_use]
     pub fn whole(&self) -> Target {
         self.target_of(0, Stability::DataSync, |_| true)
@@ -219,7 +221,8 @@ impl RemoteData {
         }
     }
 
-    /// Returns the size of a read of a sampled block. An object is always read completely.
+    /// Returns the size of the read that checks one sampled block. An object is always read
+    /// completely.
     #[must_use]
     pub fn read_back_bytes(&self) -> u32 {
         match &self.data_set {
@@ -229,7 +232,7 @@ impl RemoteData {
     }
 
     /// Returns true if a stream can use the existing data, and false if the data must be created
-    /// again. Existing objects are removed if their size differs.
+    /// again. If existing objects have another size, this function removes them.
     ///
     /// # Errors
     /// Fails if the target does not support the stream or if an object cannot be removed.
@@ -246,10 +249,10 @@ impl RemoteData {
         Ok(false)
     }
 
-    /// Sets the size of the files without writing them.
+    /// Sets the size of the files without writing data.
     ///
     /// # Errors
-    /// Fails if a call fails, or if the size of the target's files cannot be set.
+    /// Fails if a call fails, or if the files of this target have no size that can be set.
     pub fn lay_out(&mut self) -> Result<(), EngineError> {
         match &mut self.data_set {
             RemoteDataSet::Nfs(data_set) => data_set.truncate(),
@@ -273,7 +276,7 @@ impl RemoteData {
         }
     }
 
-    /// Adds the calls that a thread reported.
+    /// Adds a thread's call counters to the totals.
     pub fn add_calls(&mut self, reported: &RemoteCalls) {
         match reported {
             RemoteCalls::Nfs { calls, .. } => self.nfs_calls.merge(calls),
@@ -281,13 +284,14 @@ impl RemoteData {
         }
     }
 
-    /// Records that a server did not respond to a call before the timeout.
+    /// Records that a server did not respond to a call before the time limit.
     pub fn note_silence(&mut self) {
         self.silent = true;
     }
 
     /// Records the counters of all calls since the data was created, and the statistics of the
-    /// servers for that time. Then resets the counters, so that no call is counted twice.
+    /// servers for the same period. Then sets the counters to zero, so that no call is counted
+    /// twice.
     pub fn counters(&mut self, into: &mut BTreeMap<String, u64>) {
         match &mut self.data_set {
             RemoteDataSet::Nfs(data_set) => {
@@ -303,8 +307,8 @@ impl RemoteData {
         }
     }
 
-    /// Removes everything that the run created. For a server that has already timed out, it waits
-    /// only a short time.
+    /// Removes everything that the run created. If a server has already failed to respond in time,
+    /// waits only a short time for this server.
     ///
     /// # Errors
     /// Fails if a call fails or if the operator interrupts it.

@@ -1,4 +1,5 @@
-//! Maps a trace to the target before the load, and records the result of the replay after the load.
+//! Replay of a trace. This module maps the trace to the target before the load, and records the
+//! result of the replay after the load.
 
 use plimsoll_record::replay::{Lags, note};
 use plimsoll_workload::matrix::StreamConfig;
@@ -10,7 +11,7 @@ use crate::stream::matrix::MatrixSource;
 use crate::stream::run::RunReport;
 
 impl MatrixRunState<'_> {
-    /// If the run replays a trace, maps the trace to the file of its stream.
+    /// If the run replays a trace, maps the trace to the data file of the stream.
     pub(super) fn map_trace(&mut self, configs: &mut [StreamConfig]) -> Result<(), EngineError> {
         let plan = self.matrix.plan;
         let Some(to_replay) = self.matrix.trace.take() else { return Ok(()) };
@@ -28,8 +29,8 @@ impl MatrixRunState<'_> {
     }
 }
 
-/// Returns the delays with which the operations of all threads started. They include the delays
-/// that the target caused and those that the generator caused.
+/// Returns how late the operations of all threads started. These delays include the delays that the
+/// target caused and the delays that the generator caused.
 fn lags(report: &RunReport) -> Lags {
     let mut lags = Lags { threads: report.groups.len() as u32, ..Lags::default() };
     for group in &report.collected.groups {
@@ -43,7 +44,7 @@ fn lags(report: &RunReport) -> Lags {
     lags
 }
 
-/// Returns true if a trace was replayed completely.
+/// Returns true if every operation of the trace was replayed.
 pub(super) fn is_complete(sources: &[Option<MatrixSource>], report: &RunReport) -> bool {
     let given =
         |source: &Option<MatrixSource>| source.as_ref().is_some_and(MatrixSource::is_replayed);

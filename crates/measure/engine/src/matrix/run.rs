@@ -1,4 +1,4 @@
-//! The phases of a matrix run, one after the other.
+//! The phases of a matrix run, in their order.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -67,7 +67,7 @@ impl MatrixRunState<'_> {
         if let (Some(remote), Some(config)) = (&mut self.matrix.data_set.remote, configs.first()) {
             self.matrix.data_set.is_created &= remote.fit(config)?;
         }
-        // If a plan cannot be driven, the run fails at this point, before it writes anything.
+        // If the plan cannot be driven, the run fails here, before it writes anything.
         let groups = self.groups(&configs)?;
         if !self.matrix.data_set.is_created && !self.create_data()? {
             return Ok(());
@@ -79,7 +79,7 @@ impl MatrixRunState<'_> {
         self.matrix.data_set.reset_small(self.matrix.matrix, &configs)?;
         self.load(&configs, groups)?;
         if self.recording.is_well() && !self.matrix.data_set.is_null {
-            // The recording describes how the I/O of the load was issued, not the I/O of the
+            // The recording contains the I/O settings of the load, not the I/O settings of the
             // verification.
             let engine = self.recording.engine.clone();
             let checked = if plan.phases.verify { self.verify() } else { self.read_back() };
@@ -92,8 +92,8 @@ impl MatrixRunState<'_> {
         Ok(())
     }
 
-    /// Returns the time limit for an unresponsive target. It applies during a phase and after the
-    /// end of a phase.
+    /// Returns the time after which the run gives up on a target that does not respond. The limit
+    /// applies while a phase runs and after a phase has ended.
     fn outage_max_ns(&self) -> u64 {
         let plan = self.matrix.plan;
         let target = plan.targets.first();
@@ -107,7 +107,7 @@ impl MatrixRunState<'_> {
         }
     }
 
-    /// Returns the CPU of each thread for this number of groups.
+    /// Returns the CPU placement of each thread, if each of `groups` groups has one thread.
     pub(super) fn placements(&self, groups: usize) -> Vec<Placement> {
         placement::place_threads(&self.wake_source, groups, &self.cpus)
     }
@@ -138,7 +138,7 @@ impl MatrixRunState<'_> {
         })
     }
 
-    // Creation and verification of the data.
+    // Phases that create and verify the data.
 
     /// Creates the data. Returns false if creation ended early.
     fn create_data(&mut self) -> Result<bool, EngineError> {
@@ -153,7 +153,7 @@ impl MatrixRunState<'_> {
                 }
                 sources.is_some()
             }
-            // A device always has its full size, so nothing is created.
+            // A device always has its full size. There is nothing to create.
             Layout::Allocated | Layout::Sparse if on_device => true,
             Layout::Allocated | Layout::Sparse => {
                 let phase = self.recording.begin(PhaseKind::Create, monotonic_ns());
@@ -168,7 +168,7 @@ impl MatrixRunState<'_> {
             }
         };
         if whole {
-            // For data on servers, each thread has already committed its writes when it ended.
+            // If the data is on servers, each thread committed its writes before it ended.
             if self.matrix.data_set.remote.is_none() {
                 sync(&self.matrix.data_set)?;
             }
@@ -177,7 +177,7 @@ impl MatrixRunState<'_> {
         Ok(whole)
     }
 
-    /// Brings the caches into the planned state. Returns false if interrupted.
+    /// Brings the caches into the planned state. Returns false if the operator interrupts this.
     fn prepare_caches(&mut self) -> Result<bool, EngineError> {
         if self.matrix.data_set.is_null {
             return Ok(true);
@@ -189,8 +189,8 @@ impl MatrixRunState<'_> {
         let phase = self.recording.begin(PhaseKind::Caches, monotonic_ns());
         self.matrix.watcher.begin(PhaseKind::Caches);
         if self.matrix.data_set.remote.is_some() {
-            let note = "this host does not cache the data; the caches of the servers were not \
-                changed";
+            let note = "this host does not cache the data; Plimsoll did not drop the caches of the \
+                        servers";
             self.end_phase(phase, monotonic_ns(), true, note);
             return Ok(!self.is_interrupted());
         }
@@ -205,7 +205,7 @@ impl MatrixRunState<'_> {
         Ok(!self.is_interrupted())
     }
 
-    /// Reads and verifies all data.
+    /// Reads all data and verifies it.
     fn verify(&mut self) -> Result<(), EngineError> {
         if self.matrix.data_set.generations.is_none() {
             self.recording.checks.pages_checked = None;
@@ -239,7 +239,7 @@ impl MatrixRunState<'_> {
             .streams
             .first()
             .map_or(Direct::Auto, |stream| issue::direct(stream.direct));
-        // Reads that warm the page cache must not bypass it.
+        // These reads warm the page cache, so they must not bypass it.
         let direct = if kind == PhaseKind::Caches { Direct::Off } else { direct };
         let places = self.placements(threads as usize);
         let groups: Vec<Group<PassSource>> = (0..threads)
@@ -322,8 +322,8 @@ impl MatrixRunState<'_> {
 
     // Results.
 
-    /// Records the results of the groups and the errors that ended them. If `errors_allowed` is
-    /// true, failed operations did not end the groups, and the judge counts these failures.
+    /// Records the results of the groups, and the errors that ended groups. If `errors_allowed` is
+    /// true, failed operations did not end the groups. The judge then counts these failures.
     pub(super) fn note_report(&mut self, report: &RunReport, errors_allowed: bool) {
         self.note_groups(&report.groups, errors_allowed);
         if let Some(error) = &report.error {
@@ -337,8 +337,8 @@ impl MatrixRunState<'_> {
     }
 
     fn note_groups(&mut self, groups: &[GroupReport], errors_allowed: bool) {
-        // Reads that warm the page cache are buffered on purpose. Their I/O mode differs from the
-        // mode of the load.
+        // The reads that warm the page cache are buffered on purpose. The load may use another I/O
+        // mode.
         let warming = self.recording.phases.last().is_some_and(|p| p.kind == PhaseKind::Caches);
         for group in groups {
             if let (Some(remote), Some(calls)) = (&mut self.matrix.data_set.remote, &group.remote) {
@@ -371,7 +371,7 @@ impl MatrixRunState<'_> {
         }
     }
 
-    /// Counts damaged data and marks the run as corrupt.
+    /// Counts the damaged data. If there is any, marks the run as corrupt.
     pub(super) fn note_damage(&mut self, damaged: u64, first: Option<Finding>) {
         if damaged == 0 {
             return;
@@ -442,7 +442,7 @@ impl MatrixRunState<'_> {
         self.matrix.data_set.files().iter().map(|file| file.path.clone()).collect()
     }
 
-    /// Returns the instances for the recording, one for each stream.
+    /// Returns the instances for the recording. There is one instance for each stream.
     fn instances(&self, configs: &[StreamConfig]) -> Vec<Instance> {
         let remote = self.matrix.data_set.remote.as_ref();
         let remote = remote.and_then(|remote| remote.directories().into_iter().next());

@@ -1,4 +1,4 @@
-//! State of a matrix run that all phases share.
+//! State that all phases of a matrix run share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,37 +18,39 @@ use crate::placement::WakeSource;
 
 /// Input of a matrix run on files, a device or the null target.
 pub struct MatrixRun<'a> {
-    /// Plan with a single target. For a sweep, it contains a single point.
+    /// Plan, which has exactly one target. If the plan is part of a sweep, it contains only one
+    /// point of the sweep.
     pub plan: &'a ResolvedPlan,
-    /// Matrix of the plan.
     pub matrix: &'a Matrix,
     /// Trace to replay; `None` if the plan replays no trace.
     pub trace: Option<ReplayTrace>,
-    /// Data set. The run creates the data if it does not exist yet.
+    /// Data set of the run. If its data does not exist yet, the run creates it.
     pub data_set: DataSet,
-    /// Turns true if the operator interrupts the run.
+    /// Becomes true if the operator interrupts the run.
     pub interrupt: &'a AtomicBool,
-    /// Receives progress reports.
+    /// Object that receives progress reports.
     pub watcher: &'a mut dyn Watcher,
-    /// End condition of conditioning, and of a measurement that lasts until the load is steady.
+    /// Condition that ends the conditioning. It also ends the measurement if the measurement lasts
+    /// until the load is steady.
     pub end_condition: &'a mut dyn EndCondition,
-    /// Load of `random-overwrite` conditioning ([`super::condition::random_overwrite`]).
+    /// Load for the conditioning `random-overwrite` ([`super::condition::random_overwrite`]).
     pub overwriting: &'a Matrix,
-    /// Gate of each stream that starts at an event; `None` for all other streams.
+    /// For each stream: the gate that opens when the stream's start event occurs; `None` for a
+    /// stream without a start event.
     pub gates: Vec<Option<Arc<StreamGate>>>,
-    /// Optional temporary file to which older rows and histograms are moved.
+    /// Temporary file to which older rows and histograms are moved; `None` if they stay in memory.
     pub spool: Option<Spool>,
 }
 
-/// Run in progress.
+/// State of a run in progress.
 pub(super) struct MatrixRunState<'a> {
     pub(super) matrix: MatrixRun<'a>,
     pub(super) recording: Recording,
-    /// Directories or device that the run observes.
+    /// Paths of the directories, or of the device, whose disks the run observes.
     pub(super) places: Vec<PathBuf>,
     pub(super) cpus: Vec<usize>,
-    /// Source of the wake-ups of the driving threads.
+    /// Where the wake-ups of the driving threads come from.
     pub(super) wake_source: WakeSource,
-    /// Description of the replayed trace. It is set when the trace is mapped to the target.
+    /// Description of the replayed trace. The run sets it when it maps the trace to the target.
     pub(super) replay: Option<Replay>,
 }

@@ -1,10 +1,10 @@
-//! Paths of a share's files in directories of this host.
+//! Paths of the files in a share, for directories of this host.
 //!
-//! A share uses one directory of the plan. Without a tree, its data files are directly in that
-//! directory. With a tree, the share has its own directory. Below that directory are `tree_levels`
-//! levels of directories, each with `tree_fan_out` entries. The files are distributed round-robin
-//! over the last level. The small files, which operations on names use, are in a separate directory
-//! next to the data files of each share.
+//! A share uses one directory of the plan. Without a tree, the data files of a share are directly
+//! in this directory. With a tree, the share has its own directory. In this directory are
+//! `tree_levels` levels of directories, each with `tree_fan_out` entries. The files are distributed
+//! round-robin over the directories of the last level. Operations on names use small files. The
+//! small files of a share are in a separate directory next to the share's data files.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -20,19 +20,19 @@ use crate::EngineError;
 use crate::open_target::HeldTarget;
 use crate::open_target::openat::names_in;
 
-/// Paths of a stream's files.
+/// Paths of the files of one stream.
 #[derive(Debug)]
 pub struct Tree<'a> {
     stream: &'a Stream,
     config: &'a StreamConfig,
-    /// Directories that only this data set uses.
+    /// Directories that the data set created for itself.
     below: &'a [PathBuf],
-    /// Prefix of all names: `STREAM-` if the plan has several streams, otherwise empty.
+    /// Prefix of all names. It is `STREAM-` if the plan has several streams, and otherwise empty.
     prefix: String,
 }
 
 impl<'a> Tree<'a> {
-    /// Creates the tree of one stream of a plan.
+    /// Creates the tree for one stream of a plan.
     #[must_use]
     pub fn new(
         stream: &'a Stream,
@@ -48,7 +48,7 @@ impl<'a> Tree<'a> {
         self.below[share as usize % self.below.len().max(1)].clone()
     }
 
-    /// Returns the directory with this number in the last level.
+    /// Returns the path of the directory that has this number in the last level.
     fn leaf(&self, share: u32, number: u32) -> PathBuf {
         let set = &self.stream.files;
         let mut path = self.share(share);
@@ -69,7 +69,7 @@ impl<'a> Tree<'a> {
         leaf.join(format!("{}s{share:02}-f{file:03}.data", self.prefix))
     }
 
-    /// Returns the directories for small files of all shares, ordered by share.
+    /// Returns the directories for the small files of all shares, sorted by share.
     #[must_use]
     pub fn small(&self) -> Vec<PathBuf> {
         let leaves = self.stream.files.leaves();
@@ -78,7 +78,7 @@ impl<'a> Tree<'a> {
         each.map(|(share, leaf)| self.leaf(share, leaf).join(name(share))).collect()
     }
 
-    /// Creates the small files that must exist when the clients start, and removes all other small
+    /// Creates the small files that must exist when the clients start. Removes all other small
     /// files.
     ///
     /// # Errors
@@ -103,7 +103,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Removes and recreates a directory of small files in one of the data set's own directories.
+/// Removes a directory of small files and creates it again. Its parent directory was created for
+/// the data set.
 fn empty(held: &HeldTarget, directory: &Path) -> Result<(), EngineError> {
     let failed = |error: SysError| {
         EngineError::system("creating a directory of small files", error.at(directory))

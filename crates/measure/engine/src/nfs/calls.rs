@@ -1,38 +1,38 @@
-//! Counters of the calls of a run, and of events of the servers during the run.
+//! Counters of the NFS calls in a run, and of restarts and outages of the servers.
 
 use std::collections::BTreeMap;
 
 use plimsoll_nfs::{Event, Procedure, Stats};
 
-/// Period in which a connection was down.
+/// Period in which one connection to a server was down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// Time at which the connection was lost (`CLOCK_MONOTONIC`).
+    /// Time at which the connection was lost (`CLOCK_MONOTONIC`, in ns).
     pub start_ns: u64,
-    /// Time until the connection was established again.
+    /// Time until the connection was established again, in ns.
     pub duration_ns: u64,
 }
 
-/// Sums of the calls and events of all clients of a run.
+/// Sums of the calls and events, over all clients of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
-    /// For each procedure: number of calls (each XID is counted once), and number of
-    /// retransmissions.
+    /// For each procedure: the number of calls and the number of retransmissions. A retransmitted
+    /// call is counted as one call.
     procedures: BTreeMap<&'static str, (u64, u64)>,
-    /// Sums of all other counters of the clients.
+    /// Sums of all other counters, over all clients.
     others: BTreeMap<&'static str, u64>,
-    /// Outages of single connections, sorted by the time at which they ended.
+    /// Outages of connections, sorted by the time at which the outage ended.
     pub outages: Vec<Outage>,
-    /// Number of observed changes of a server's write verifier.
+    /// Number of times that a client observed a new write verifier from a server.
     pub restarts: u64,
     /// Number of writes that a server lost and that the client sent again.
     pub writes_resent: u64,
-    /// Number of bytes in the writes that were sent again.
+    /// Number of bytes in the writes that a client sent again.
     pub resent_bytes: u64,
-    /// Number of COMMITs that a client sent after a server's restart, for files with unstable
-    /// writes.
+    /// Number of COMMITs that a client sent after a restart of a server. They concern files with
+    /// unstable writes.
     pub doubt_commits: u64,
-    /// Number of reads that were not checked, because a restarted server might have lost the data
+    /// Number of reads that were not checked, because a restarted server might have lost their data
     /// at that time.
     pub reads_unsure: u64,
 }
@@ -53,7 +53,7 @@ impl Calls {
         }
     }
 
-    /// Adds the final counters of a client.
+    /// Adds the counters that a client had at its end.
     pub fn count(&mut self, stats: &Stats) {
         for procedure in Procedure::ALL {
             let own = stats.procedure(procedure);
@@ -75,7 +75,7 @@ impl Calls {
         }
     }
 
-    /// Adds the counters of `other`.
+    /// Adds the counters of `other` to these counters.
     pub fn merge(&mut self, other: &Self) {
         for (name, (calls, again)) in &other.procedures {
             let sums = self.procedures.entry(name).or_default();
@@ -93,8 +93,8 @@ impl Calls {
         self.reads_unsure += other.reads_unsure;
     }
 
-    /// Subtracts earlier counters of the same client. Events are not subtracted, because each event
-    /// is reported only once.
+    /// Subtracts an earlier state of the counters of the same client. Events are not subtracted,
+    /// because each event is reported only once.
     #[must_use]
     pub fn since(mut self, earlier: &Self) -> Self {
         for (name, sums) in &mut self.procedures {
@@ -107,20 +107,20 @@ impl Calls {
         self
     }
 
-    /// Returns the number of calls of a procedure. Retransmissions of an XID are not counted.
+    /// Returns how many calls of a procedure were made. Retransmissions are not counted.
     #[must_use]
     pub fn calls(&self, procedure: Procedure) -> u64 {
         self.procedures.get(procedure.name()).map_or(0, |sums| sums.0)
     }
 
-    /// Returns the longest time that a connection was down.
+    /// Returns how long a connection was down in the longest outage.
     #[must_use]
     pub fn outage_ns_max(&self) -> u64 {
         self.outages.iter().map(|outage| outage.duration_ns).max().unwrap_or(0)
     }
 
-    /// Adds the sums to the counters of a run, as `nfs.calls.read`, `nfs.outages` and so on. Omits
-    /// procedures without calls.
+    /// Adds the sums to the counters of a run, with names such as `nfs.calls.read` and
+    /// `nfs.outages`. Procedures that were never called are omitted.
     pub fn counters(&self, into: &mut BTreeMap<String, u64>) {
         let mut put = |name: String, value: u64| {
             into.insert(format!("nfs.{name}"), value);

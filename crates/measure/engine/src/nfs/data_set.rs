@@ -1,5 +1,5 @@
-//! The run's own directory on each export, with its files and their content before the first
-//! operation.
+//! The directory that the run created on each export, with its files and their content before the
+//! load.
 //!
 //! ```text
 //! EXPORT/plimsoll-NAME/plimsoll.json     owner of the directory
@@ -7,11 +7,11 @@
 //! EXPORT/plimsoll-NAME/s000/small/m…     its small files, for operations on names
 //! ```
 //!
-//! The shares of all streams of a plan are numbered consecutively, in the order of the streams.
+//! The shares of all streams are numbered consecutively, in the order of the streams in the plan.
 //!
-//! If a directory has the run's name but contains no manifest, it does not belong to Plimsoll, and
-//! the run rejects it. The run creates files with a guarded CREATE, so that it never opens an
-//! existing file for writing.
+//! If a directory has the name that the run would use but contains no manifest, the directory does
+//! not belong to Plimsoll and the run rejects it. The run creates files with a guarded CREATE. It
+//! therefore never opens an existing file for writing.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -29,47 +29,46 @@ use plimsoll_workload::matrix::{FileSet, name_text};
 use super::{Calls, failed};
 use crate::{EngineError, stop_request};
 
-/// Permissions of data files. Setattr operations set the same permissions.
+/// Permissions of data files. SETATTR operations set the same permissions again.
 pub(super) const MODE: u32 = 0o644;
-/// File that contains the name of a directory's owner.
+/// Name of the file that contains the name of a directory's owner.
 const MANIFEST: &str = "plimsoll.json";
-/// Maximum size of transfers during preparation, in bytes.
+/// Maximum size of a transfer before the load starts, in bytes.
 const BLOCK_BYTES: u32 = 256 * 1024;
 
-/// Exports of a run, and the files to create on them.
+/// Parameters of a data set: the exports of a run, and the files to create on them.
 #[derive(Clone, Debug)]
 pub struct NfsDataSetRequest<'a> {
     /// Name of the plan.
     pub name: &'a str,
-    /// URLs `nfs://…`; export `s mod exports` contains share `s` of a stream.
+    /// URLs of the exports, `nfs://…`. Share `s` of a stream is on export `s mod exports`.
     pub exports: &'a [String],
-    /// User id of the calls, if the URL does not contain a user id.
+    /// User id with which calls are made if the URL contains no user id.
     pub uid: u32,
-    /// Group id of the calls, if the URL does not contain a group id.
+    /// Group id with which calls are made if the URL contains no group id.
     pub gid: u32,
-    /// Files of each stream. The shares of a stream are numbered after the shares of the previous
-    /// stream.
+    /// Numbers and sizes of each stream's files. The numbers of a stream's shares follow the
+    /// numbers of the previous stream's shares.
     pub files: &'a [FileSet],
-    /// First XID of the client. It is different for each client of a run.
+    /// First XID that the client uses. It is different for each client of a run.
     pub xid_seed: u32,
-    /// Timeout of a call in ns. If the server sends no reply in this time, the call fails.
+    /// Time limit for a call in ns. If the server sends no reply in this time, the call fails.
     pub outage_max_ns: u64,
 }
 
-/// File handles of the objects in a share.
+/// NFS file handles of the files and directories in a share.
 #[derive(Clone, Debug)]
 pub struct Share {
-    /// Export that contains the share.
+    /// Export on which the share is stored.
     pub export: Export,
-    /// Directory of the data files.
+    /// Handle of the directory that contains the data files.
     pub data: Handle,
-    /// Directory of the small files.
+    /// Handle of the directory that contains the small files.
     pub small: Handle,
-    /// Data files.
     pub files: Vec<Handle>,
 }
 
-/// Name of a data file, built without allocating.
+/// Name of a data file. It is built without a memory allocation.
 #[derive(Clone, Copy)]
 pub(crate) struct DataName([u8; 11]);
 
@@ -85,7 +84,8 @@ impl fmt::Display for DataName {
     }
 }
 
-/// Returns the name of a share's file with this number. It consists of `f` and ten digits.
+/// Returns the name of the file that has this number in a share. The name consists of `f` and ten
+/// digits.
 pub(crate) fn data_name(number: u32) -> DataName {
     let mut name = [b'0'; 11];
     name[0] = b'f';
@@ -97,7 +97,7 @@ pub(crate) fn data_name(number: u32) -> DataName {
     DataName(name)
 }
 
-/// Export, with references to its directories in the NFS client that prepares the data.
+/// An export. Its directories are referenced by their ids in the NFS client that prepares the data.
 struct MountedExport {
     url: String,
     export: Export,
@@ -105,9 +105,10 @@ struct MountedExport {
     own: ObjectId,
 }
 
-/// Share, with references to its directories and files in the NFS client that prepares the data.
+/// A share. Its directories and files are referenced by their ids in the NFS client that prepares
+/// the data.
 struct OwnShare {
-    /// Index of the export that contains the share.
+    /// Index of the export on which the share is stored.
     export: usize,
     data: ObjectId,
     small: ObjectId,
@@ -115,16 +116,16 @@ struct OwnShare {
     file_size_bytes: u64,
 }
 
-/// Directories and files of a run on its exports.
+/// Directories and files that a run created on its exports.
 pub struct NfsDataSet {
     pub(super) client: Client<Monotonic>,
     exports: Vec<MountedExport>,
     own_name: String,
-    /// Shares of all streams, in the order of the streams.
+    /// Shares of all streams. The streams are in the order of the plan.
     shares: Vec<OwnShare>,
-    /// Counters of this client's calls that were already reported.
+    /// Counters of this client's calls when they were last reported.
     reported_calls: Calls,
-    /// True if data of an earlier run was removed to make room for this data.
+    /// True if the data of an earlier run was removed before this data is created.
     pub replaced: bool,
 }
 
@@ -139,12 +140,12 @@ pub(crate) fn has_status(error: &SetupError, status: nfsstat3) -> bool {
 }
 
 impl NfsDataSet {
-    /// Removes files of an earlier run whose plan has the same name, and creates the directories
-    /// and empty files.
+    /// Removes the files of an earlier run whose plan has the same name. Creates the directories
+    /// and the empty files.
     ///
     /// # Errors
-    /// An export can't be mounted, is full or read-only, or contains an object of this name that
-    /// Plimsoll did not create.
+    /// Fails if an export can't be mounted, or if it is full or read-only. Also fails if it
+    /// contains a file or directory of this name that Plimsoll did not create.
     pub fn create(request: &NfsDataSetRequest<'_>) -> Result<Self, EngineError> {
         let config = Config {
             depth_max: 64,
@@ -183,7 +184,7 @@ impl NfsDataSet {
         Ok(data_set)
     }
 
-    /// Mounts an export and creates the run's directory in it.
+    /// Mounts an export and creates the directory of the run on it.
     fn mount_export(
         &mut self,
         request: &NfsDataSetRequest<'_>,
@@ -227,7 +228,7 @@ impl NfsDataSet {
         Ok(())
     }
 
-    /// Removes the files of an earlier run. Fails if there are other files.
+    /// Removes the files of an earlier run. Fails if the directory contains other files.
     fn clear_old(&mut self, root: ObjectId, url: &str) -> Result<(), EngineError> {
         let name = self.own_name.clone();
         let setup = |error: SetupError| failed(format!("reading {name} on {url}"), &error);
@@ -275,11 +276,11 @@ impl NfsDataSet {
         Ok(())
     }
 
-    /// Creates the small files that must exist when a stream's clients start, and removes all other
-    /// small files. The stream's shares are `shares`.
+    /// Creates the small files that must exist when the clients of a stream start. Removes all
+    /// other small files. `shares` contains the numbers of the stream's shares.
     ///
     /// # Errors
-    /// A call failed.
+    /// Fails if a call fails.
     pub fn reset_small(
         &mut self,
         shares: Range<usize>,
@@ -305,10 +306,10 @@ impl NfsDataSet {
         Ok(())
     }
 
-    /// Sets the size of every data file, without writing data.
+    /// Sets the size of every data file without writing data.
     ///
     /// # Errors
-    /// A call failed.
+    /// Fails if a call fails.
     pub fn truncate(&mut self) -> Result<(), EngineError> {
         for share in &self.shares {
             let change = size(share.file_size_bytes);
@@ -321,7 +322,7 @@ impl NfsDataSet {
         Ok(())
     }
 
-    /// Returns the handles of the shares.
+    /// Returns the file handles of all shares.
     #[must_use]
     pub fn shares(&self) -> Vec<Share> {
         let handle = |object: &ObjectId| self.client.core().handle(*object);
@@ -333,11 +334,12 @@ impl NfsDataSet {
                 files: share.files.iter().map(handle).collect(),
             })
         };
-        // The export of each share exists, so no share is omitted.
+        // Each share is on an existing export, so no share is omitted.
         self.shares.iter().filter_map(share).collect()
     }
 
-    /// Returns the name of a data file for messages. It contains export, share and file.
+    /// Returns the name of a data file, which is used in messages. It contains the export, the
+    /// share and the file.
     #[must_use]
     pub fn name_of(&self, file: u32) -> String {
         let mut within = file as usize;
@@ -352,7 +354,7 @@ impl NfsDataSet {
         format!("{} file {file}", self.own_name)
     }
 
-    /// Returns the addresses of the servers, without duplicates.
+    /// Returns the addresses of the servers. Each address is listed once.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let mut all: Vec<SocketAddr> =
@@ -362,13 +364,14 @@ impl NfsDataSet {
         all
     }
 
-    /// Returns the locations of the data: one directory for each export.
+    /// Returns the locations of the data. There is one directory for each export.
     #[must_use]
     pub fn directories(&self) -> Vec<String> {
         self.exports.iter().map(|export| format!("{} {}", export.url, self.own_name)).collect()
     }
 
-    /// Returns the calls that this client made since the previous call of this method.
+    /// Returns the counters of the calls that this client made since the previous call of this
+    /// method.
     #[must_use]
     pub fn calls(&mut self) -> Calls {
         let mut counted = Calls::default();
@@ -381,11 +384,11 @@ impl NfsDataSet {
         calls
     }
 
-    /// Removes everything that the run created. Gives up if a server does not respond for
-    /// `timeout_ns`.
+    /// Removes everything that the run created. If a server does not respond for `timeout_ns`, the
+    /// removal ends.
     ///
     /// # Errors
-    /// Fails if a call fails, or if a stop request of the operator shortened the wait.
+    /// Fails if a call fails, or if the operator's request to stop shortened the wait for a server.
     pub fn remove(mut self, timeout_ns: u64) -> Result<(), EngineError> {
         self.client.give_up_after(timeout_ns);
         for export in &self.exports {

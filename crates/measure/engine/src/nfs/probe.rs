@@ -1,4 +1,5 @@
-//! Checks whether an export can be mounted and has enough space, without creating anything on it.
+//! Checks whether an export can be mounted and has enough free space. Creates nothing on the
+//! export.
 
 use plimsoll_nfs::mount::mount;
 use plimsoll_nfs::{Client, Config, Monotonic, NfsUrl};
@@ -7,18 +8,19 @@ use plimsoll_sys::SysError;
 use super::failed;
 use crate::EngineError;
 
-/// Free space of an export, and whether it contains data of an earlier run.
+/// Result of the check: the free space of an export, and whether it contains data of an earlier
+/// run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExportProbe {
-    /// Number of bytes that are free for this user.
+    /// Number of bytes that are free for the user of the calls.
     pub free_bytes: u64,
-    /// True if the export has a directory with the run's name. A run replaces the data in this
-    /// directory.
+    /// True if the export contains a directory with the name that the run uses. The run would
+    /// replace the data in this directory.
     pub has_own_directory: bool,
 }
 
-/// Mounts an export in the same way as a run, and reads its free space. `uid` and `gid` come from
-/// the plan.
+/// Mounts an export in the same way as a run, and reads how much space is free. `uid` and `gid`
+/// come from the plan.
 ///
 /// # Errors
 /// Fails if the export cannot be mounted, or if its server does not respond.

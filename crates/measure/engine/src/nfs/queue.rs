@@ -1,13 +1,13 @@
-//! Queue of the stream engine for the NFS calls that a thread has in flight.
+//! Queue for the stream engine. It contains the NFS calls that one thread has in flight.
 //!
 //! | operation | calls |
 //! |---|---|
 //! | read | READ |
-//! | write | WRITE: UNSTABLE, or for durable writes DATA_SYNC or FILE_SYNC, as the plan requests |
+//! | write | WRITE; UNSTABLE by default, and for durable writes DATA_SYNC or FILE_SYNC, as the plan requests |
 //! | sync | COMMIT of the whole file |
 //! | getattr, access, setattr | GETATTR, ACCESS, SETATTR of a data file |
 //! | lookup | LOOKUP of a data file's name |
-//! | readdir | READDIR of the share's directory of small files, from its start, up to 32 KiB |
+//! | readdir | READDIR of the directory that contains the share's small files, from its start, up to 32 KiB |
 //! | create, remove, rename | CREATE, REMOVE, RENAME of a small file |
 
 use std::collections::VecDeque;
@@ -30,54 +30,56 @@ use crate::backend::NameOp;
 use crate::backend::{Queue, bytes_of};
 use crate::{EngineError, stop_request};
 
-/// Maximum number of COMMITs in flight that this queue sends itself, in addition to the COMMITs of
-/// its operations.
+/// Maximum number of COMMITs that this queue itself has in flight. The COMMITs of its operations
+/// are not counted.
 const OWN_COMMITS: u32 = 16;
-/// Bit in the tokens of these COMMITs. The other bits contain the file number.
+/// Bit that is set in the token of a COMMIT which the queue itself sends. The other bits of the
+/// token contain the file number.
 const OWN: u64 = 1 << 63;
-/// Maximum size of a READDIR response.
+/// Maximum size of the response to a READDIR, in bytes.
 const DIR_BYTES: u32 = 32 * 1024;
-/// Rights in an ACCESS request: read, lookup, modify, extend, delete, execute (RFC 1813, 3.3.4).
+/// Access rights that an ACCESS request asks for: read, lookup, modify, extend, delete, execute
+/// (RFC 1813, 3.3.4).
 const ACCESS_ALL: u32 = 0x3f;
-/// Maximum number of bytes in one send. In a longer send, the first calls would wait for the
-/// others. This is the size of one segment over a local link (RFC 9293: the window and the largest
-/// IP packet limit a segment to 64 KiB).
+/// Maximum number of bytes in one send. If a send were longer, its first calls would wait for its
+/// last calls. The maximum is the size of one segment on a local link (RFC 9293: the window and the
+/// largest IP packet limit a segment to 64 KiB).
 const SEND_BYTES: u32 = 64 * 1024;
-/// Maximum number of calls per send. Parsing a reply takes about a microsecond, and so does
-/// building a call.
+/// Maximum number of calls in one send. Building a call takes about a microsecond, and parsing its
+/// reply takes as long.
 const SEND_CALLS: usize = 16;
-/// Default interval after which a wait without a timeout wakes up, in ns.
+/// Default interval at which a wait without a timeout wakes up, in ns.
 const TICK_NS: u64 = 100_000_000;
 
-/// Part of a target that one thread uses.
+/// Part of a target that one thread drives.
 #[derive(Clone, Debug)]
 pub struct NfsTarget {
-    /// Shares of all streams; `None` for a share that another thread drives.
+    /// Shares of all streams. An entry is `None` if another thread drives the share.
     pub shares: Vec<Option<Share>>,
-    /// Number of files in each share. The files of a share are numbered after the files of the
-    /// previous share.
+    /// Number of files in each share. The numbers of a share's files follow the numbers of the
+    /// previous share's files.
     pub files: Vec<u32>,
-    /// Number of the stream's first share. Share numbers in operations on names are relative to it.
+    /// Number of the stream's first share. Operations on names count shares from this number.
     pub first_share: u32,
-    /// Number of connections to each export (`nconnect`).
+    /// Number of connections to each export, like the mount option `nconnect`.
     pub connections: u32,
-    /// Stability of durable writes.
+    /// Stability level of durable writes.
     pub durable: Stability,
-    /// Timeout of a call in ns. If the server sends no reply in this time, the call and thus the
-    /// run fail.
+    /// Time limit for a call in ns. If the server sends no reply in this time, the call fails and
+    /// ends the run.
     pub give_up_after_ns: u64,
-    /// First XID of the client. It is different for each client of a run.
+    /// First XID that the client uses. It is different for each client of a run.
     pub xid_seed: u32,
 }
 
-/// Share, with references to its directories in the NFS client of this queue.
+/// A share. Its directories are referenced by their ids in the NFS client of this queue.
 #[derive(Clone, Copy, Debug)]
 struct Directories {
     data: ObjectId,
     small: ObjectId,
 }
 
-/// Queue of NFS calls. See the module documentation.
+/// Queue that contains NFS calls. See the module documentation.
 pub struct NfsQueue {
     client: Client<Monotonic>,
     arena: AlignedBuffer,
@@ -87,17 +89,17 @@ pub struct NfsQueue {
     tick_ns: u64,
     durable: Stability,
     first_share: u32,
-    /// For each file: its reference in the NFS client, and its number in the share; `None` for
-    /// files of other threads.
+    /// For each file: its id in the NFS client, and its number in the share. An entry is `None` if
+    /// another thread drives the file.
     files: Vec<Option<(ObjectId, u32)>>,
     shares: Vec<Option<Directories>>,
     attributes: sattr3,
-    /// Completions that the client has reported. The list is emptied after each poll.
+    /// Completions that the client has reported. The queue empties this list after each poll.
     out: Vec<Completion>,
-    /// Completed operations, in order of completion.
+    /// Operations that have completed, in order of completion.
     ready: VecDeque<Completion>,
     window: UnverifiedWindow,
-    /// For each slot: true if the data of the last reaped read can be checked.
+    /// For each slot: true if the data of the last read in this slot can be checked.
     verifiable: Vec<bool>,
     calls: Calls,
     first_error: Option<String>,
@@ -175,10 +177,10 @@ impl NfsQueue {
         })
     }
 
-    /// Commits unstable writes. Returns the counters of the calls, the error of the first failed
-    /// call, and the error of this function. If a COMMIT fails, acknowledged writes may be lost.
-    /// Waits only a short time for servers that are disconnected or have not responded. If `abort`
-    /// is true, sends no more requests.
+    /// Ends the queue and commits unstable writes. Returns the counters of the calls, the error of
+    /// the first failed call, and the error of this function. If a COMMIT fails, acknowledged
+    /// writes may be lost. If a server is disconnected or has not responded, the wait for it is
+    /// short. If `abort` is true, the queue sends no more requests.
     #[must_use]
     pub fn close(mut self, abort: bool) -> (Calls, Option<String>, Option<EngineError>) {
         self.client.fail_calls_when(stop_request::has_timed_out);
@@ -205,8 +207,8 @@ impl NfsQueue {
         (self.calls, self.first_error, error)
     }
 
-    /// Waits for operations that are still in flight after the drain time. The timeout of a call
-    /// limits the wait.
+    /// Waits for operations that are still in flight after the drain. The time limit of a call also
+    /// limits this wait.
     fn wait_for_outstanding(&mut self) {
         while self.client.core().outstanding() > 0 {
             let polled =
@@ -230,7 +232,8 @@ impl NfsQueue {
         }
     }
 
-    /// Sends COMMITs for files whose writes may be lost, until the maximum number is in flight.
+    /// Sends COMMITs for the files that may have lost writes, until the maximum number of COMMITs
+    /// is in flight.
     fn submit_doubt_commits(&mut self) {
         while let Some(file) = self.window.next_commit() {
             let Some(Some((object, _))) = self.files.get(file as usize).copied() else {
@@ -247,7 +250,8 @@ impl NfsQueue {
         }
     }
 
-    /// Separates the completions of this queue's own COMMITs from the completions of operations.
+    /// Separates the completions of operations from the completions of COMMITs that this queue
+    /// itself sent.
     fn sort_completions(&mut self) {
         let mut out = std::mem::take(&mut self.out);
         for completion in out.drain(..) {
@@ -278,19 +282,20 @@ impl NfsQueue {
     }
 }
 
-/// Returns the number of calls to send together after their slots completed together. A send of
-/// many small calls costs the same as a send of one call. With separate sends, the last call would
-/// wait for all earlier sends.
+/// Returns how many calls should be sent together if their slots became free together. One send of
+/// many small calls costs as much as the send of one call. If each call were sent separately, the
+/// last call would wait for all earlier sends.
 fn calls_per_send(size_bytes_max: u32) -> usize {
     ((SEND_BYTES / size_bytes_max.max(1)) as usize).clamp(1, SEND_CALLS)
 }
 
-/// Converts the error of a failed wait for sockets. A server cannot cause this error.
+/// Converts the error of a failed wait for the sockets. The cause of such an error is never a
+/// server.
 fn poll_error(_: plimsoll_nfs::PollError) -> SysError {
     SysError::new("epoll_wait", libc::EIO)
 }
 
-/// Converts the client's rejection of an operation to the error of the queue.
+/// Converts the error with which the client rejects an operation to an error of the queue.
 fn push_error(error: SubmitError, op: &RingOp) -> PushError {
     let (offset_bytes, size_bytes) = (op.buffer_offset_bytes, op.size_bytes);
     match error {
@@ -300,11 +305,12 @@ fn push_error(error: SubmitError, op: &RingOp) -> PushError {
     }
 }
 
-/// Writes the name of a small file, as [`plimsoll_workload::matrix::name_text`] does, but without
-/// allocating memory.
+/// Writes the name of a small file. The name is the same as from
+/// [`plimsoll_workload::matrix::name_text`], but this function allocates no memory.
 fn small_name(client: u32, number: u64, into: &mut [u8; 32]) -> &[u8] {
     let mut rest = &mut into[..];
-    // The name has at most 32 bytes: a number of 10 digits, a number of 20 digits and two letters.
+    // The name contains a number of at most 10 digits, a number of at most 20 digits and two
+    // letters. It therefore has at most 32 bytes.
     let _ = write!(rest, "m{client:05}-{number:010}");
     let used = 32 - rest.len();
     &into[..used]

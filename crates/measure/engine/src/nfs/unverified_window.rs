@@ -1,28 +1,29 @@
-//! Writes that a restarted server may have lost.
+//! Keeps track of the writes that a restarted server may have lost.
 //!
 //! A server loses acknowledged unstable writes if it restarts before they are committed (RFC 1813,
-//! 3.3.7). The client detects the loss from the write verifier of the next COMMIT, and sends these
-//! writes again. Until then a read may return the earlier content, which is not damage. A lost
-//! connection is the first sign of a restart. The queue then immediately commits every file with
-//! unstable writes. It does not check reads that were submitted before the last of these COMMITs
-//! completed.
+//! 3.3.7). The client detects the loss when the next COMMIT returns another write verifier, and
+//! sends these writes again. Until then, a read may return the earlier content, which does not
+//! count as damage. A lost connection is the first sign of a restart. The queue then immediately
+//! commits every file with unstable writes. It does not check reads that were submitted before the
+//! last of these COMMITs completed.
 
-/// Files with unstable writes, and whether the server may have lost some of these writes.
+/// List of files with unstable writes. Records also whether the server may have lost some of these
+/// writes.
 #[derive(Clone, Debug, Default)]
 pub struct UnverifiedWindow {
-    /// For each file: true if the file has unstable writes.
+    /// For each file: true if it has unstable writes.
     dirty: Vec<bool>,
-    /// Files that must be committed before reads can be checked again.
+    /// Files that must be committed before the window closes and reads can be checked again.
     to_commit: Vec<u32>,
     commits_in_flight: u32,
-    /// True while writes may be lost.
+    /// True while a server may have lost writes.
     is_open: bool,
-    /// Time from which reads can be checked: reads that were submitted earlier are not checked.
+    /// Reads that were submitted before this time are not checked.
     verifiable_from_ns: u64,
 }
 
 impl UnverifiedWindow {
-    /// Creates a closed window for `files` files.
+    /// Creates a window for `files` files. The window is closed at first.
     #[must_use]
     pub fn new(files: usize) -> Self {
         Self { dirty: vec![false; files], ..Self::default() }
@@ -36,25 +37,25 @@ impl UnverifiedWindow {
         }
     }
 
-    /// Returns files with unstable writes. The list may include a file without unstable writes, but
-    /// never omits a file with unstable writes.
+    /// Returns the files with unstable writes. The list contains every file with unstable writes,
+    /// but it may also contain files that have none.
     pub fn dirty(&self) -> impl Iterator<Item = u32> + '_ {
         (0u32..).zip(&self.dirty).filter(|(_, dirty)| **dirty).map(|(file, _)| file)
     }
 
-    /// Opens the window, because a server may have restarted.
+    /// Opens the window: a server may have restarted.
     pub fn open(&mut self) {
         self.is_open = true;
         self.to_commit = self.dirty().collect();
     }
 
-    /// Returns the next file to commit.
+    /// Returns the next file that must be committed.
     #[inline]
     pub fn next_commit(&self) -> Option<u32> {
         self.to_commit.last().copied()
     }
 
-    /// Records that the COMMIT of [`UnverifiedWindow::next_commit`] was submitted.
+    /// Records that the COMMIT for the file from [`UnverifiedWindow::next_commit`] was submitted.
     pub fn commit_submitted(&mut self) {
         self.commits_in_flight += u32::from(self.to_commit.pop().is_some());
     }
@@ -64,7 +65,7 @@ impl UnverifiedWindow {
         self.commits_in_flight = self.commits_in_flight.saturating_sub(1);
     }
 
-    /// Closes the window if all files of the list are committed and all connections are up.
+    /// Closes the window if all listed files have been committed and all connections are up.
     #[inline]
     pub fn close_if_committed(&mut self, now_ns: u64, connections_down: u32) {
         if self.is_open
@@ -77,7 +78,7 @@ impl UnverifiedWindow {
         }
     }
 
-    /// Returns true if a read that was submitted at `submitted_ns` can be checked.
+    /// Returns true if the data of a read that was submitted at `submitted_ns` can be checked.
     #[inline]
     #[must_use]
     pub fn is_verifiable(&self, submitted_ns: u64) -> bool {

@@ -1,7 +1,8 @@
-//! The open directories or the open device of a target. They stay open while a run uses them.
+//! Open handles of a target's directories or device. They stay open while a run uses the target.
 //!
-//! A path is resolved once. After that, everything is opened, created and removed relative to the
-//! open directory. Renaming the directory, or replacing it by a link, does not affect the run.
+//! The path of a directory is resolved once. After that, everything is opened, created and removed
+//! relative to the open directory. If the directory is renamed or replaced by a link, the run is
+//! not affected.
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,12 +21,11 @@ use super::openat::{
 use super::resolve::{open_named, real_path, split};
 use super::{DEV_NULL, sys_error};
 
-/// Open directory of a plan's target.
+/// Open directory that a plan names as its target.
 #[derive(Clone, Debug)]
 pub(crate) struct TargetDirectory {
-    /// Path that the directory had when it was opened, without links.
+    /// Path of the directory when it was opened. The path contains no links.
     pub path: PathBuf,
-    /// Descriptor of the directory.
     pub fd: Arc<OwnedFd>,
 }
 
@@ -59,9 +59,9 @@ fn identity(fd: &OwnedFd) -> io::Result<(u64, u64)> {
 pub(crate) struct OwnDirectory {
     /// Path of the directory, as recorded in the manifest.
     pub path: PathBuf,
-    /// Parent directory, or the directory itself if it is only opened for reading.
+    /// Open handle of the parent directory. If the directory is only opened for reading, this is
+    /// the directory itself.
     pub parent: TargetDirectory,
-    /// Descriptor of the directory.
     pub fd: OwnedFd,
 }
 
@@ -72,19 +72,19 @@ impl OwnDirectory {
     }
 
     /// Opens the directory `path`. The path of its parent may contain links. The directory itself
-    /// must not be a link and must be on its parent's mount.
+    /// must not be a link, and it must be on the same mount as its parent.
     pub fn open(path: &Path) -> io::Result<Self> {
         let (above, name) = split(path)?;
         Self::open_in(&TargetDirectory::open(above)?, name)
     }
 
-    /// Opens the directory `name` in an open directory.
+    /// Opens the directory `name`, which is inside an open directory.
     pub fn open_in(parent: &TargetDirectory, name: &OsStr) -> io::Result<Self> {
         let fd = directory_in(parent.fd.as_fd(), Path::new(name))?;
         Ok(Self { path: parent.path.join(name), parent: parent.clone(), fd })
     }
 
-    /// Opens a directory that the operator gave, for reading its contents. The directory may be a
+    /// Opens a directory that the operator stated, to read its contents. The directory may be a
     /// mount point, and its path may contain links.
     pub fn named(path: &Path) -> io::Result<Self> {
         let parent = TargetDirectory::open(path)?;
@@ -95,7 +95,7 @@ impl OwnDirectory {
     /// Creates the directory `name` and opens it.
     ///
     /// # Errors
-    /// Fails if the name exists, or if another user replaced the new directory.
+    /// Fails if the name exists, or if another user has replaced the new directory.
     pub fn make(parent: &TargetDirectory, name: &OsStr) -> io::Result<Self> {
         new_directory(parent.fd.as_fd(), Path::new(name))?;
         let own = Self::open_in(parent, name)?;
@@ -106,14 +106,14 @@ impl OwnDirectory {
         Ok(own)
     }
 
-    /// Returns the name of the directory in its parent.
+    /// Returns the name that the directory has in its parent.
     pub fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or_default()
     }
 
     /// Returns true if no other user can write to the directory. Some file systems have no owners,
-    /// and some servers map root to another user. In these cases, it is sufficient if a new file
-    /// has the same owner as the directory.
+    /// and some servers map root to another user. On these, the function checks instead that a new
+    /// file gets the same owner as the directory.
     fn is_of_this_user(&self) -> io::Result<bool> {
         const OTHERS_WRITE: u32 = 0o022;
         let own = fstat(&self.fd)?;
@@ -132,15 +132,15 @@ impl OwnDirectory {
 /// Block device that was opened with `O_PATH`.
 #[derive(Debug)]
 pub(crate) struct HeldDevice {
-    /// Path in the plan.
+    /// Path of the device in the plan.
     pub path: PathBuf,
     pub number: u64,
-    /// Descriptor of the device node.
+    /// Descriptor of the device's node.
     pub node: OwnedFd,
 }
 
 impl HeldDevice {
-    /// Opens the node of the device `path`. Returns `None` if it is not a block device.
+    /// Opens the node of the block device `path`. Returns `None` if the path is not a block device.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         let node = open_named(path)?;
         let stat = fstat(&node)?;
@@ -151,7 +151,7 @@ impl HeldDevice {
     /// Opens the device for I/O.
     pub fn reopen(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
         let fd = match reopen(self.node.as_fd(), flags) {
-            // If /proc is not mounted, the path is resolved again.
+            // If /proc is not mounted, the path of the device is resolved again.
             Err(Errno::NOENT) => {
                 rustix::fs::open(&self.path, flags | OFlags::CLOEXEC, Mode::empty())?
             }
@@ -164,8 +164,9 @@ impl HeldDevice {
     }
 }
 
-/// Open directories or device of a run. Only paths inside these directories can be opened. If the
-/// target is empty, any path can be opened: this is used for files that the caller created.
+/// Open handles of a run's directories or device. With these handles, a run can open only paths
+/// inside the directories. If there are no handles, any path can be opened. This case is used for
+/// files that the caller created.
 #[derive(Clone, Debug, Default)]
 pub struct HeldTarget(Arc<TargetHandles>);
 
@@ -184,12 +185,13 @@ impl HeldTarget {
         Self(Arc::new(TargetHandles { directories: Vec::new(), device: Some(device) }))
     }
 
-    /// Returns the run's own directories.
+    /// Returns the directories that the run created.
     pub(crate) fn directories(&self) -> &[OwnDirectory] {
         &self.0.directories
     }
 
-    /// Returns the run's own directories. A directory with several paths is returned only once.
+    /// Returns the directories that the run created. If one directory has several paths, it is
+    /// returned only once.
     pub(crate) fn each_directory(&self) -> impl Iterator<Item = &OwnDirectory> {
         let all = &self.0.directories;
         let is_first = move |at: usize, own: &OwnDirectory| {
@@ -199,7 +201,8 @@ impl HeldTarget {
         all.iter().enumerate().filter(move |(at, own)| is_first(*at, own)).map(|(_, own)| own)
     }
 
-    /// Returns the run's directory that contains a path, and the path relative to this directory.
+    /// Returns the directory of the run that contains `path`, and the path relative to this
+    /// directory.
     pub(crate) fn own_directory_of<'p>(
         &self,
         path: &'p Path,
@@ -235,14 +238,14 @@ impl HeldTarget {
         })
     }
 
-    /// Creates a file of the run.
+    /// Creates a file in a directory of the run.
     pub(crate) fn create(&self, path: &Path) -> Result<OwnedFd, SysError> {
         let (own, below) = self.own_directory_of(path)?;
         new_file(own.fd.as_fd(), below)
             .map_err(|errno| SysError::new("open", errno.raw_os_error()).at(path))
     }
 
-    /// Creates the missing directories of a path.
+    /// Creates those directories of the path that are missing, and opens the last directory.
     pub(crate) fn make_directories(&self, path: &Path) -> Result<OwnedFd, SysError> {
         let (own, below) = self.own_directory_of(path)?;
         let made = if below == Path::new("") {
@@ -253,7 +256,8 @@ impl HeldTarget {
         made.map_err(|error| sys_error("mkdir", path, &error))
     }
 
-    /// Returns the run's own directories, as roots for operations on names.
+    /// Returns the directories that the run created. Operations on names are relative to these
+    /// directories.
     pub(crate) fn roots(&self) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
         let root = |own: &OwnDirectory| Ok((own.path.clone(), own.fd.try_clone()?));
         self.0.directories.iter().map(root).collect()

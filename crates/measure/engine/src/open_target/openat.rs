@@ -1,13 +1,13 @@
-//! Opens files and directories only inside a directory that is already open. Rejects links, mount
-//! points and everything except regular files and directories.
+//! Opens files and directories, but only inside a directory that is already open. Links and mount
+//! points are rejected, and so is everything except regular files and directories.
 //!
-//! The kernel resolves the name if it can (`openat2`, Linux 5.6). Otherwise each part of the name
-//! is opened separately, and a part on another device is an error.
+//! The kernel resolves the name if it supports this (`openat2`, Linux 5.6). Otherwise, Plimsoll
+//! opens each part of the name separately, and rejects a part that is on another device.
 //!
-//! Before a file is opened for writing, its name is resolved with `O_PATH`, which does not open the
-//! file itself. If it is a regular file with only one hard link, it is then opened through this
-//! descriptor. If another file is renamed to this name in the meantime, that file is therefore
-//! never opened.
+//! Before Plimsoll opens a file for writing, it resolves the name with `O_PATH`, which does not
+//! open the file itself. If the result is a regular file with only one hard link, Plimsoll opens
+//! the file through this descriptor. If somebody renames another file to this name in the meantime,
+//! Plimsoll therefore never opens that other file.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -22,20 +22,20 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// Flags for opening a directory in which a name is resolved. They need no permission to list the
-/// directory.
+/// Flags with which a directory is opened, so that names can be resolved in it. They require no
+/// permission to list the directory.
 pub(crate) const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// Permissions of Plimsoll's own directories. Other users must not be able to write there, even if
-/// the default ACL permits it.
+/// Permissions of the directories that Plimsoll creates. Other users must not be able to write
+/// there, even if the default ACL permits it.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 
-/// Opens a directory below `directory`.
+/// Opens a directory whose path is relative to `directory`.
 pub(crate) fn directory_in(directory: BorrowedFd<'_>, below: &Path) -> io::Result<OwnedFd> {
     open_in(directory, below, DIRECTORY, Mode::empty()).map_err(|errno| explain_error(errno, below))
 }
 
-/// Creates the missing directories of the path `below` and opens the last directory.
+/// Creates those directories of the path `below` that are missing, and opens the last directory.
 pub(crate) fn make_directories(directory: BorrowedFd<'_>, below: &Path) -> io::Result<OwnedFd> {
     let mut at: Option<OwnedFd> = None;
     for part in below.iter().map(Path::new) {
@@ -46,7 +46,7 @@ pub(crate) fn make_directories(directory: BorrowedFd<'_>, below: &Path) -> io::R
     at.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
 }
 
-/// Creates one directory if it is missing.
+/// Creates one directory. It is not an error if the directory exists.
 fn make_directory(directory: BorrowedFd<'_>, name: &Path) -> io::Result<()> {
     match new_directory(directory, name) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -54,7 +54,7 @@ fn make_directory(directory: BorrowedFd<'_>, name: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates one directory, which must not exist yet.
+/// Creates one directory. It is an error if the directory exists.
 pub(crate) fn new_directory(directory: BorrowedFd<'_>, name: &Path) -> io::Result<()> {
     if name.iter().count() != 1 || !is_plain(name) {
         return Err(invalid_name_error());
@@ -75,8 +75,9 @@ pub(crate) fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno
     Ok(names)
 }
 
-/// Opens a regular file below `directory` for reading, with additional flags in `more`, such as
-/// `O_DIRECT`. Any other type of file is an error; the open call never blocks on it.
+/// Opens a regular file for reading. The path is relative to `directory`, and `more` contains
+/// additional flags such as `O_DIRECT`. Any other type of file is an error. The open call never
+/// blocks.
 pub(crate) fn file_in(
     directory: BorrowedFd<'_>,
     below: &Path,
@@ -91,25 +92,26 @@ pub(crate) fn file_in(
         let says = format!("it is {}, not a file", kind_word(kind));
         return Err(io::Error::new(io::ErrorKind::InvalidInput, says));
     }
-    // `O_NONBLOCK` was needed only for the open call. Reads may block.
+    // `O_NONBLOCK` was only necessary for the open call. Reads may block.
     fcntl_setfl(&fd, more & OFlags::DIRECT)?;
     Ok((fd, stat))
 }
 
-/// Creates a file below `directory` and opens it for reading and writing.
+/// Creates a file and opens it for reading and writing. Its path is relative to `directory`.
 ///
 /// # Errors
-/// `EEXIST` if the name exists.
+/// Fails with `EEXIST` if the name exists.
 pub(crate) fn new_file(directory: BorrowedFd<'_>, below: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     open_in(directory, below, flags, FILE_MODE)
 }
 
-/// Opens a regular file below `directory`. The flags may include write access.
+/// Opens a regular file whose path is relative to `directory`. The flags may include write access.
 ///
 /// # Errors
-/// `ELOOP` for a link, `EISDIR` for a directory, `ENXIO` for a pipe, socket or device. `EMLINK` if
-/// write access is requested to a file with several names.
+/// Fails with `ELOOP` for a link, with `EISDIR` for a directory, and with `ENXIO` for a pipe,
+/// socket or device. Fails with `EMLINK` if the flags include write access and the file has several
+/// names.
 pub(crate) fn existing_file(
     directory: BorrowedFd<'_>,
     below: &Path,
@@ -142,16 +144,17 @@ pub(crate) fn existing_file(
     }
 }
 
-/// Opens the file to which an `O_PATH` descriptor refers.
+/// Opens the file to which a descriptor refers that was opened with `O_PATH`.
 ///
 /// # Errors
-/// `ENOENT` if `/proc` is not mounted.
+/// Fails with `ENOENT` if `/proc` is not mounted.
 pub(crate) fn reopen(found: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
     let name = format!("/proc/self/fd/{}", found.as_raw_fd());
     retry(|| rustix::fs::open(&name, flags | OFlags::CLOEXEC, Mode::empty()))
 }
 
-/// Opens a file below `directory` for reading and writing, and creates it if it is missing.
+/// Opens a file for reading and writing, and creates it if it is missing. Its path is relative to
+/// `directory`.
 pub(crate) fn open_or_create_file(
     directory: BorrowedFd<'_>,
     below: &Path,
@@ -162,14 +165,14 @@ pub(crate) fn open_or_create_file(
             other => return other,
         }
         match existing_file(directory, below, OFlags::RDWR) {
-            // The file was removed after the first attempt.
+            // The file was removed between the attempt to create it and the attempt to open it.
             Err(Errno::NOENT) => {}
             other => return other,
         }
     }
 }
 
-/// Does the same as [`open_or_create_file`], and truncates the file.
+/// Opens or creates a file like [`open_or_create_file`], and truncates it.
 pub(crate) fn truncated_file(directory: BorrowedFd<'_>, below: &Path) -> Result<OwnedFd, Errno> {
     let fd = open_or_create_file(directory, below)?;
     ftruncate(&fd, 0)?;
@@ -206,8 +209,8 @@ fn open_in(
         | ResolveFlags::NO_MAGICLINKS
         | ResolveFlags::NO_XDEV;
     match retry(|| openat2(directory, below, flags, mode, resolve)) {
-        // Older kernels lack `openat2`, and some sandboxes block it. It fails with EAGAIN if a
-        // rename on this host may have moved the name out of `directory`.
+        // `openat2` is missing in older kernels, and some sandboxes block it. It fails with EAGAIN
+        // if a rename on this host may have moved the name out of `directory`.
         Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {
             open_by_parts(directory, below, flags, mode)
         }
@@ -215,7 +218,7 @@ fn open_in(
     }
 }
 
-/// Resolves the name part by part, and opens it.
+/// Resolves each part of the name separately, and opens the file or directory.
 fn open_by_parts(
     directory: BorrowedFd<'_>,
     below: &Path,
@@ -240,8 +243,8 @@ fn open_by_parts(
     at.ok_or(Errno::INVAL)
 }
 
-/// For a link to a directory, `openat` returns `ENOTDIR`. This function converts the error to
-/// `ELOOP`, which `openat2` returns.
+/// If a name is a link to a directory, `openat` returns `ENOTDIR`. This function converts this
+/// error to `ELOOP`, the error that `openat2` returns.
 fn link_error(errno: Errno, from: BorrowedFd<'_>, part: &OsStr) -> Errno {
     let stat = rustix::fs::statat(from, part, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
     let is_link = stat.is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Symlink);
@@ -262,8 +265,8 @@ fn explain_error(errno: Errno, below: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {says}", below.display()))
 }
 
-/// Returns true if a path has only normal components: it is not empty, not absolute, and has no
-/// `..`.
+/// Returns true if a path has only normal components. Such a path is not empty, is not absolute and
+/// contains no `..`.
 pub(crate) fn is_plain(below: &Path) -> bool {
     let mut parts = below.components().peekable();
     parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))

@@ -1,10 +1,10 @@
-//! Opens a path that the operator gave.
+//! Opens a path that the operator stated.
 //!
 //! The path of a target may contain links. Each part of the path is resolved once, relative to the
-//! directory that is already open.
+//! directory that was opened before it.
 //!
-//! As root, Plimsoll follows another user's link only to files that this user owns. The owner of
-//! the link could otherwise redirect it at any moment.
+//! If Plimsoll runs as root, it follows a link of another user only if this user also owns the file
+//! to which the link refers. The owner could otherwise redirect the link at any moment.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,14 +19,14 @@ use rustix::io::Errno;
 
 use super::openat::{DIRECTORY, reopen};
 
-/// Maximum number of links, equal to the kernel's limit.
+/// Maximum number of links in a path. The kernel has the same limit.
 const LINKS_MAX: u32 = 40;
 
-/// Opens a directory, file or device with `O_PATH`, which does not permit I/O.
+/// Opens a directory, file or device with `O_PATH`. The descriptor does not permit I/O.
 ///
 /// # Errors
-/// Fails if a part is missing or if there are too many links. For root, also fails if the path
-/// contains a link of another user, who does not own the link's target.
+/// Fails if a part of the path is missing, or if the path contains too many links. If Plimsoll runs
+/// as root, also fails if a link belongs to another user who does not own the link's target.
 pub(crate) fn open_named(path: &Path) -> io::Result<OwnedFd> {
     open_named_as(path, rustix::process::geteuid().is_root())
 }
@@ -50,7 +50,7 @@ fn open_named_as(path: &Path, is_root: bool) -> io::Result<OwnedFd> {
             return Err(Errno::LOOP.into());
         }
         owners.push(stat.st_uid);
-        // A link in /proc refers to the open file itself, and its text is not relevant.
+        // A link in /proc refers to the open file itself, so the text of the link is not used.
         if fstatfs(&next)?.f_type == PROC_SUPER_MAGIC {
             at = openat(&at, &part, flags, Mode::empty())?;
             continue;
@@ -74,11 +74,11 @@ fn open_named_as(path: &Path, is_root: bool) -> io::Result<OwnedFd> {
     }
 }
 
-/// Opens a file, pipe or character device that the operator gave, for appending. Creates a file if
-/// it is missing.
+/// Opens a file, pipe or character device that the operator stated, for appending. If the file is
+/// missing, creates it.
 ///
 /// # Errors
-/// Same as [`open_named`]. Also fails for a directory or block device.
+/// Fails in the same cases as [`open_named`]. Also fails for a directory or a block device.
 pub(crate) fn open_for_appending(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::APPEND;
     let found = match open_named(path) {
@@ -104,7 +104,7 @@ pub(crate) fn open_for_appending(path: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// Returns the parts of a path in reverse order.
+/// Returns the parts of a path. The last part comes first.
 fn parts(path: &Path) -> Vec<OsString> {
     let part = |part: Component<'_>| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -114,8 +114,8 @@ fn parts(path: &Path) -> Vec<OsString> {
     path.components().rev().filter_map(part).collect()
 }
 
-/// Returns the current path of an open file, without links. Returns `None` if `/proc` does not
-/// provide it or if the file was removed.
+/// Returns the current path of an open file. The path contains no links. Returns `None` if `/proc`
+/// does not provide the path, or if the file was removed.
 pub(crate) fn real_path(fd: BorrowedFd<'_>) -> Option<PathBuf> {
     let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
     let path = std::fs::read_link(name).ok().filter(|path| path.is_absolute())?;
@@ -124,7 +124,7 @@ pub(crate) fn real_path(fd: BorrowedFd<'_>) -> Option<PathBuf> {
     ((at_path.st_dev, at_path.st_ino) == (open.st_dev, open.st_ino)).then_some(path)
 }
 
-/// Splits a path into its parent and its last part.
+/// Splits a path into the path of its parent and its last part.
 pub(crate) fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
     let name = path.file_name().filter(|name| !name.as_bytes().is_empty());
     let name = name.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -184,12 +184,12 @@ mod tests {
         assert!(!at("elsewhere").exists());
     }
 
-    /// Another user can create links only in directories in which this user may write. In this
-    /// test, root creates them and changes their owner.
+    /// A user can create links only in directories to which this user may write. In this test, root
+    /// therefore creates the links and then changes their owner.
     #[test]
     fn root_follows_a_link_of_another_user_only_to_what_that_user_owns() {
         if !rustix::process::geteuid().is_root() {
-            // The restriction applies only to root. For all other users, every link is followed.
+            // The restriction on links applies only to root. Other users may follow every link.
             let root = tempfile::tempdir().unwrap();
             symlink("/", root.path().join("link")).unwrap();
             assert!(open_named_as(&root.path().join("link"), false).is_ok());

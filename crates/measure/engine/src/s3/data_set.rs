@@ -1,4 +1,4 @@
-//! Creates, identifies and removes the objects of a run.
+//! Creates the objects of a run, recognises the objects of earlier runs, and removes objects.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,38 +10,40 @@ use plimsoll_workload::matrix::name_text;
 use super::queue::{Calls, small_prefix};
 use crate::{EngineError, stop_request};
 
-/// Object that contains the name of the owner of the objects below the prefix.
+/// Name of the object that identifies the owner of all objects with this prefix.
 const MANIFEST: &str = "plimsoll.json";
-/// Maximum number of requests in flight during preparation and removal.
+/// Maximum number of requests in flight while objects are created or removed.
 const CONNECTIONS: u32 = 8;
-/// Maximum number of names per LIST request.
+/// Maximum number of names that one LIST request returns.
 const NAMES_MAX: u16 = 1000;
 
-/// Bucket in which the objects are created, and their owner.
+/// Parameters of a data set: the bucket in which the objects are created, and the plan that owns
+/// them.
 #[derive(Clone, Debug)]
 pub struct S3DataSetRequest<'a> {
     /// Name of the plan.
     pub name: &'a str,
     /// Bucket, `s3://bucket/prefix`.
     pub url: &'a str,
-    /// Address of the store.
+    /// Address of the S3 store.
     pub endpoint: &'a str,
-    /// Region, which is part of the signature.
+    /// Region of the store. Requests are signed for this region.
     pub region: &'a str,
-    /// Timeout of a request in ns. If the store sends no response in this time, the request fails.
+    /// Time limit for a request in ns. If the store sends no response in this time, the request
+    /// fails.
     pub outage_max_ns: u64,
 }
 
-/// Objects of a run in a bucket.
+/// Objects of a run in an S3 bucket.
 pub struct S3DataSet {
     client: Client,
     address: SocketAddr,
-    /// Prefix of the names of all objects.
+    /// Prefix with which the names of all objects start.
     prefix: String,
     url: String,
-    /// Requests of this client that were already reported.
+    /// Counters of this client's requests when they were last reported.
     reported_calls: Calls,
-    /// Size of the existing objects; `None` before the first object is created.
+    /// Size of the objects that exist; `None` before the first object is created.
     pub object_bytes: Option<u32>,
     /// True if objects of an earlier run were removed before the new objects were created.
     pub replaced: bool,
@@ -60,32 +62,33 @@ fn failed(doing: String, error: &CallError) -> EngineError {
 }
 
 impl S3DataSet {
-    /// Removes objects of an earlier run whose plan has the same name, and claims the prefix
-    /// `plimsoll-NAME/` of the bucket.
+    /// Removes the objects of an earlier run whose plan has the same name. Reserves the prefix
+    /// `plimsoll-NAME/` in the bucket for this run.
     ///
     /// # Errors
-    /// The errors of [`S3DataSet::probe`].
+    /// Fails in the same cases as [`S3DataSet::probe`].
     pub fn create(request: &S3DataSetRequest<'_>) -> Result<Self, EngineError> {
         let mut data_set = Self::connect(request)?;
         data_set.claim_prefix()?;
         Ok(data_set)
     }
 
-    /// Lists the prefix like [`S3DataSet::create`], but changes nothing.
+    /// Lists the objects with the prefix, as [`S3DataSet::create`] does, but changes nothing.
     ///
     /// # Errors
-    /// Credentials are missing or rejected, the store cannot be reached, the bucket does not exist,
-    /// or the prefix contains objects that Plimsoll did not create.
+    /// Fails if credentials are missing or rejected, if the store cannot be reached, or if the
+    /// bucket does not exist. Also fails if the prefix contains objects that Plimsoll did not
+    /// create.
     pub fn probe(request: &S3DataSetRequest<'_>) -> Result<(), EngineError> {
         Self::connect(request)?.has_own_objects().map(drop)
     }
 
-    /// Connects to the objects of an earlier [`S3DataSet::create`]. Returns `None` if the object
-    /// with the owner's name does not exist.
+    /// Connects to the objects that an earlier call of [`S3DataSet::create`] prepared. Returns
+    /// `None` if the object that identifies the owner does not exist.
     ///
     /// # Errors
-    /// The errors of [`S3DataSet::probe`], except the error for objects that Plimsoll did not
-    /// create.
+    /// Fails in the same cases as [`S3DataSet::probe`], except that objects which Plimsoll did not
+    /// create are not an error.
     pub fn reopen(request: &S3DataSetRequest<'_>) -> Result<Option<Self>, EngineError> {
         let mut data_set = Self::connect(request)?;
         let (doing, manifest) = (data_set.looking(), data_set.manifest());
@@ -94,7 +97,7 @@ impl S3DataSet {
             Err(CallError::Status { status: 404, .. }) => {}
             Err(error) => return Err(failed(doing, &error)),
         }
-        // The response to a HEAD is the same for a missing object and a missing bucket.
+        // The store answers a HEAD in the same way for a missing object and for a missing bucket.
         let list = Op::List { prefix: &manifest, names_max: 1 };
         data_set.client.call(&list, &mut []).map_err(|error| failed(doing, &error))?;
         Ok(None)
@@ -134,7 +137,7 @@ impl S3DataSet {
         format!("{}{MANIFEST}", self.prefix)
     }
 
-    /// Returns true if objects of an earlier run are below the prefix.
+    /// Returns true if the prefix contains objects of an earlier run.
     fn has_own_objects(&mut self) -> Result<bool, EngineError> {
         let (doing, prefix, manifest) = (self.looking(), self.prefix.clone(), self.manifest());
         let list = Op::List { prefix: &prefix, names_max: 1 };
@@ -166,16 +169,16 @@ impl S3DataSet {
         Ok(())
     }
 
-    /// Returns the address of the store.
+    /// Returns the network address of the store.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Removes all objects whose names begin with the prefix followed by `below`.
+    /// Removes all objects whose names start with the prefix followed by `below`.
     ///
     /// # Errors
-    /// A request failed.
+    /// Fails if a request fails.
     pub fn clear(&mut self, below: &str) -> Result<(), EngineError> {
         let prefix = format!("{}{below}", self.prefix);
         let doing = || format!("removing {prefix} from {}", self.url);
@@ -192,11 +195,11 @@ impl S3DataSet {
         }
     }
 
-    /// Creates the small objects that must exist when the clients start, and removes all other
-    /// small objects.
+    /// Creates the small objects that must exist when the clients start. Removes all other small
+    /// objects.
     ///
     /// # Errors
-    /// A request failed.
+    /// Fails if a request fails.
     pub fn reset_small(
         &mut self,
         shares: u32,
@@ -224,7 +227,7 @@ impl S3DataSet {
         Ok(())
     }
 
-    /// Returns the bucket and the prefix of the names of all objects.
+    /// Returns the bucket, and the prefix with which the names of all objects start.
     #[must_use]
     pub fn bucket(&self) -> (Target, String) {
         (self.client.target().clone(), self.prefix.clone())
@@ -236,7 +239,8 @@ impl S3DataSet {
         format!("{} {}", self.url, self.prefix)
     }
 
-    /// Returns the requests that this client sent since the previous call of this method.
+    /// Returns the counters of the requests that this client sent since the previous call of this
+    /// method.
     #[must_use]
     pub fn calls(&mut self) -> Calls {
         let mut counted = Calls::default();
@@ -246,18 +250,19 @@ impl S3DataSet {
         calls
     }
 
-    /// Removes everything that the run created. Gives up if the store does not respond for
-    /// `timeout_ns`.
+    /// Removes everything that the run created. If the store does not respond for `timeout_ns`, the
+    /// removal ends.
     ///
     /// # Errors
-    /// Fails if a request fails, or if a stop request of the operator shortened the wait.
+    /// Fails if a request fails, or if the operator's request to stop shortened the wait for the
+    /// store.
     pub fn remove(mut self, timeout_ns: u64) -> Result<(), EngineError> {
         self.client.give_up_after(timeout_ns);
         self.clear("")
     }
 }
 
-/// Sends one request without data for each key.
+/// For each key, sends one request that contains no data.
 fn change_each<'k>(
     client: &mut Client,
     keys: &'k [String],
@@ -266,9 +271,9 @@ fn change_each<'k>(
     call_each(client, keys, &mut [], op, |_, result| result.map(drop))
 }
 
-/// Sends one request for each key, with several in flight. `op` receives the number of the key;
-/// `done` receives the number and the result. After the first error of `done`, no more requests are
-/// sent.
+/// Sends one request for each key, with several requests in flight. `op` creates the request from
+/// the number of the key. `done` receives this number and the result of the request. After the
+/// first error from `done`, the function sends no more requests.
 pub(crate) fn call_each<'k>(
     client: &mut Client,
     keys: &'k [String],

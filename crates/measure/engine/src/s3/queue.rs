@@ -1,4 +1,4 @@
-//! Queue of the stream engine for the S3 requests that a thread has in flight.
+//! Queue for the stream engine. It contains the S3 requests that one thread has in flight.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -14,35 +14,35 @@ use crate::EngineError;
 use crate::backend::NameOp;
 use crate::backend::{Queue, bytes_of};
 
-/// Default interval after which a wait without a timeout wakes up, in ns.
+/// Default interval at which a wait without a timeout wakes up, in ns.
 const TICK_NS: u64 = 100_000_000;
-/// Maximum number of names per LIST request.
+/// Maximum number of names that one LIST request returns.
 const NAMES_MAX: u16 = 1000;
 
-/// Target of a thread.
+/// Target of one thread.
 #[derive(Clone, Debug)]
 pub struct S3Target {
     /// Bucket.
     pub target: Target,
-    /// Prefix of the names of all objects.
+    /// Prefix with which the names of all objects start.
     pub prefix: String,
-    /// Number of files per share. File `f` of share `s` has the number `s * files + f`.
+    /// Number of files in each share. File `f` of share `s` has the number `s * files + f`.
     pub files_per_share: u32,
-    /// Size of an object.
+    /// Size of an object in bytes.
     pub object_bytes: u32,
-    /// Timeout of a request in ns. If the store sends no response in this time, the request and
-    /// thus the run fail.
+    /// Time limit for a request in ns. If the store sends no response in this time, the request
+    /// fails and ends the run.
     pub give_up_after_ns: u64,
 }
 
-/// Sums of the requests of all clients of a run.
+/// Sums of the counters of requests, over all clients of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
     sums: BTreeMap<String, u64>,
 }
 
 impl Calls {
-    /// Adds the final counters of a client.
+    /// Adds the counters that a client had at its end.
     pub fn count(&mut self, stats: &Stats) {
         let mut add = |name: String, value: u64| *self.sums.entry(name).or_default() += value;
         for (kind, operations) in &stats.operations {
@@ -60,14 +60,14 @@ impl Calls {
         }
     }
 
-    /// Adds the counters of `other`.
+    /// Adds the counters of `other` to these counters.
     pub fn merge(&mut self, other: &Self) {
         for (name, value) in &other.sums {
             *self.sums.entry(name.clone()).or_default() += value;
         }
     }
 
-    /// Subtracts earlier counters of the same client.
+    /// Subtracts the counters that the same client had earlier.
     #[must_use]
     pub fn since(mut self, earlier: &Self) -> Self {
         for (name, value) in &mut self.sums {
@@ -76,7 +76,8 @@ impl Calls {
         self
     }
 
-    /// Adds the sums to the counters of a run, as `s3.operations.get`, `s3.retries` and so on.
+    /// Adds the sums to the counters of a run, with names such as `s3.operations.get` and
+    /// `s3.retries`.
     pub fn counters(&self, into: &mut BTreeMap<String, u64>) {
         into.extend(self.sums.iter().map(|(name, value)| (format!("s3.{name}"), *value)));
     }
@@ -91,22 +92,22 @@ pub struct S3Queue {
     tick_ns: u64,
     target: S3Target,
     key: String,
-    /// Completions that the client has reported. The list is emptied after each poll.
+    /// Completions that the client has reported. The queue empties this list after each poll.
     out: Vec<Completion>,
-    /// Completed requests, in order of completion.
+    /// Requests that have completed, in order of completion.
     ready: VecDeque<Completion>,
     in_flight: usize,
-    /// For each user data: time of the first byte of the completed read.
+    /// For each slot: the time at which the first byte of the slot's last completed read arrived.
     first_bytes_ns: Vec<Option<u64>>,
     first_error: Option<String>,
 }
 
 impl S3Queue {
-    /// Creates a queue for `depth` requests in flight, with buffers in `arena`. The client connects
-    /// on demand.
+    /// Creates a queue for up to `depth` requests in flight, with buffers in `arena`. The client
+    /// opens connections when it needs them.
     ///
     /// # Errors
-    /// Fails if the kernel does not provide an epoll instance.
+    /// Fails if the kernel provides no epoll instance.
     pub fn open(target: S3Target, depth: u32, arena: AlignedBuffer) -> Result<Self, EngineError> {
         let config = Config {
             connections: depth.max(1),
@@ -130,7 +131,7 @@ impl S3Queue {
         })
     }
 
-    /// Returns all counters and the first error.
+    /// Returns the counters of the requests, and the error of the first failed request.
     #[must_use]
     pub fn close(self) -> (Calls, Option<String>) {
         let mut calls = Calls::default();
@@ -138,12 +139,12 @@ impl S3Queue {
         (calls, self.first_error)
     }
 
-    /// Formats the name of an object of a data file.
+    /// Returns the name of an object that belongs to a data file.
     fn data_key(&mut self, file: u32, object: u64) {
         let per_share = self.target.files_per_share.max(1);
         let (share, within) = (file / per_share, file % per_share);
         self.key.clear();
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         let prefix = &self.target.prefix;
         let _ = write!(self.key, "{prefix}s{share:03}/f{within:05}/{object:010}");
     }
@@ -155,7 +156,7 @@ impl S3Queue {
         let _ = write!(self.key, "{}{small}{name}", self.target.prefix);
     }
 
-    /// Reads the completions of the client.
+    /// Moves the completions that the client reports to the lists of this queue.
     fn take_completions(&mut self) {
         for completion in self.out.drain(..) {
             if let Some(first_ns) = self.first_bytes_ns.get_mut(completion.token as usize) {
@@ -297,7 +298,7 @@ impl Queue for S3Queue {
     }
 }
 
-/// Returns the part of the name that follows the prefix, for small objects of a share.
+/// Returns the part of an object's name that follows the prefix, for a small object of a share.
 pub(super) fn small_prefix(share: u32) -> String {
     format!("s{share:03}/small/")
 }

@@ -1,12 +1,13 @@
-//! Device that completes each operation after a fixed time, but completes none during a stall.
+//! Device that completes each operation after a fixed time. During a stall, it completes no
+//! operation.
 
 use super::{Device, SimulatedQueue, VirtualClock};
 
 pub(crate) struct FixedLatencyDevice {
     service_ns: u64,
-    /// Start and end of the stall.
+    /// Times at which the stall starts and ends.
     pub(crate) stall: (u64, u64),
-    /// After this number of operations, the next operation never completes.
+    /// Number of operations that the device completes. The operation after them never completes.
     pub(crate) lost_after: u64,
 }
 

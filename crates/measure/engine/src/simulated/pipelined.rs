@@ -1,4 +1,4 @@
-//! Device that processes many operations at the same time. Every step of the driving thread takes
+//! Device that processes many operations at the same time. Each action of the driving thread takes
 //! simulated time.
 //!
 //! Each operation passes through a pipe of constant length. The operations leave the pipe one after
@@ -10,13 +10,13 @@
 use super::{Costs, Device, SimulatedQueue, VirtualClock};
 
 pub(crate) struct PipelinedDevice {
-    /// Interrupts occur at multiples of this time.
+    /// Interrupts occur only at multiples of this time.
     held_ns: u64,
     free_ns: u64,
 }
 
 impl PipelinedDevice {
-    /// Time that an operation takes in the device's pipe.
+    /// Time that an operation takes to pass through the pipe of the device.
     pub(crate) const PIPE_NS: u64 = 250_000;
     pub(crate) const SERVICE_NS: u64 = 10_000;
     pub(crate) const COSTS: Costs =
@@ -26,8 +26,9 @@ impl PipelinedDevice {
         SimulatedQueue::new(clock, depth as usize, Self { held_ns, free_ns: 0 })
     }
 
-    /// Returns pairs of a depth and an interrupt delay. Each depth is combined with two delays:
-    /// zero, and the time in which nine tenths of the operations in flight complete.
+    /// Returns pairs of a queue depth and an interrupt delay. Each depth is combined with two
+    /// delays. One delay is zero. The other is the time in which nine tenths of the operations in
+    /// flight complete.
     pub(crate) fn cases() -> impl Iterator<Item = (u32, u64)> {
         [1, 2, 4, 8, 16, 32, 64, 128].into_iter().flat_map(|depth| {
             let held = u64::from(depth) * Self::SERVICE_NS * 9 / 10;

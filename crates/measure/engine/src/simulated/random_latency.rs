@@ -1,4 +1,5 @@
-//! Device that completes each operation after a random service time, and records these times.
+//! Device that completes each operation after a random service time. The device records these
+//! service times.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -8,16 +9,18 @@ use std::rc::Rc;
 use super::law::{Draws, Law};
 use super::{Device, SimulatedQueue, VirtualClock};
 
-/// Device that serves at most `servers` operations at the same time, in order of arrival.
+/// Device that serves at most `servers` operations at the same time. Operations are served in the
+/// order of their arrival.
 pub(crate) struct RandomLatencyDevice {
     draws: Draws,
     free_ns: BinaryHeap<Reverse<u64>>,
-    /// Time that each operation spent in the device, including its wait for a free server.
+    /// For each operation: the time that it spent in the device. It includes the wait for a free
+    /// server.
     took_ns: Rc<RefCell<Vec<u64>>>,
 }
 
 impl RandomLatencyDevice {
-    /// Creates the queue, and the list in which the durations of operations are recorded.
+    /// Creates the queue, and the list in which the device records how long each operation took.
     pub(crate) fn queue(
         clock: &VirtualClock,
         capacity: usize,
@@ -48,7 +51,8 @@ fn assert_close(what: &str, reported: f64, drawn: f64) {
     assert!(error <= most, "{what}: {reported} reported, {drawn} drawn");
 }
 
-/// Compares the reported sum and percentiles with the recorded service times.
+/// Compares the sum and the percentiles that the driver reported with the service times that the
+/// device recorded.
 #[track_caller]
 pub(crate) fn assert_figures_agree(
     law: Law,

@@ -1,5 +1,5 @@
-//! Signals from the coordinating thread to the driving threads: the current phase, and stop
-//! requests.
+//! Signals that the coordinating thread sends to the driving threads: the current phase, and
+//! requests to stop.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -9,10 +9,10 @@ const CONTINUE: u8 = 0;
 const STOP: u8 = 1;
 const ABORT: u8 = 2;
 
-/// Value of a start time that has not been set yet.
+/// Start time of a phase whose start has not been set yet.
 const NEVER: u64 = u64::MAX;
 
-/// Start of a phase. The coordinator sets it during the load.
+/// Number and start time of a phase. The coordinator sets them during the load.
 #[derive(Debug)]
 struct Mark {
     phase: AtomicU32,
@@ -20,7 +20,7 @@ struct Mark {
 }
 
 impl Mark {
-    /// Initial value: the start of the phase is not set.
+    /// Initial value. The start of the phase is not set.
     #[allow(clippy::declare_interior_mutable_const)]
     const UNSET: Self = Self { phase: AtomicU32::new(0), at_ns: AtomicU64::new(NEVER) };
 
@@ -30,7 +30,7 @@ impl Mark {
         monotonic_ns().saturating_sub(at_ns)
     }
 
-    /// Returns the phase and its start, if the phase has started at or before `now_ns`.
+    /// Returns the number and the start time of the phase, if it started at or before `now_ns`.
     #[inline]
     fn started_by(&self, now_ns: u64) -> Option<(u32, u64)> {
         let at_ns = self.at_ns.load(Ordering::Acquire);
@@ -38,13 +38,13 @@ impl Mark {
     }
 }
 
-/// Phases of a stage, and its stop signal. One thread writes these values, and all threads read
-/// them.
+/// Phases of a stage, and the signal that stops it. One thread sets these values, and all threads
+/// read them.
 ///
 /// A load has three phases: before the measurement, the measurement, and the close. The coordinator
-/// sets the starts of the second and third phase a little in advance
-/// ([`plimsoll_record::drain::AHEAD_NS`]), so that every thread switches at the same time. A
-/// completion belongs to the phase that contains the time of the completion.
+/// sets the start times of the second and third phase shortly before these times
+/// ([`plimsoll_record::drain::AHEAD_NS`]). All threads can then switch at the same time. A
+/// completion belongs to the phase in which the operation completed.
 #[derive(Debug)]
 pub struct Control {
     phase: u32,
@@ -52,52 +52,54 @@ pub struct Control {
     measure: Mark,
     close: Mark,
     level: AtomicU8,
-    /// Number of completions that threads saw after a stop request.
+    /// Number of completions that threads observed after a stop request.
     completions: AtomicU64,
 }
 
 impl Control {
-    /// Creates a control whose first phase, `phase`, started at `start_ns` on the drivers' clock.
+    /// Creates the signals for a load. Its first phase has the number `phase` and started at
+    /// `start_ns` on the drivers' clock.
     pub fn new(phase: u32, start_ns: u64) -> Self {
         let (level, completions) = (AtomicU8::new(CONTINUE), AtomicU64::new(0));
         Self { phase, start_ns, measure: Mark::UNSET, close: Mark::UNSET, level, completions }
     }
 
-    /// Returns the first phase and its start.
+    /// Returns the number and the start time of the first phase.
     pub fn first(&self) -> (u32, u64) {
         (self.phase, self.start_ns)
     }
 
-    /// Starts the measured phase at `at_ns`. Returns the delay after `at_ns` until the threads
-    /// could read this start; 0 if they could read it in time.
+    /// Sets the start of the measured phase to `at_ns`. Returns how long after `at_ns` the threads
+    /// could read this value. Returns 0 if they could read it in time.
     pub fn measure(&self, phase: u32, at_ns: u64) -> u64 {
         self.measure.set(phase, at_ns)
     }
 
-    /// Ends the workload at `at_ns`, and also the measured phase if it has started. Returns the
-    /// same delay as [`Control::measure`].
+    /// Sets the end of the workload to `at_ns`. The measured phase also ends then, if it has
+    /// started. Returns the same delay as [`Control::measure`].
     pub fn close(&self, phase: u32, at_ns: u64) -> u64 {
         self.close.set(phase, at_ns)
     }
 
-    /// Returns the measured phase and its start, if the phase has started.
+    /// Returns the number and the start time of the measured phase, if it has started.
     #[inline]
     pub fn measured(&self, now_ns: u64) -> Option<(u32, u64)> {
         self.measure.started_by(now_ns)
     }
 
-    /// Returns the closing phase and its start, if the phase has started.
+    /// Returns the number and the start time of the closing phase, if it has started.
     #[inline]
     pub fn closing(&self, now_ns: u64) -> Option<(u32, u64)> {
         self.close.started_by(now_ns)
     }
 
-    /// Requests that the workload ends immediately.
+    /// Requests that the workload ends as soon as possible.
     pub fn stop(&self) {
         self.level.fetch_max(STOP, Ordering::Relaxed);
     }
 
-    /// Requests that the driving threads return immediately, even if operations are in flight.
+    /// Requests that the driving threads return immediately, even if operations are still in
+    /// flight.
     pub fn abort(&self) {
         self.level.fetch_max(ABORT, Ordering::Relaxed);
     }
@@ -113,12 +115,12 @@ impl Control {
         self.level.load(Ordering::Relaxed) == ABORT
     }
 
-    /// Counts a completion that a thread saw after a stop request.
+    /// Counts one completion that a thread observed after a stop request.
     pub(super) fn count_completion(&self) {
         self.completions.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of completions that threads saw after a stop request.
+    /// Returns how many completions threads observed after a stop request.
     pub(super) fn completions(&self) -> u64 {
         self.completions.load(Ordering::Relaxed)
     }

@@ -1,14 +1,15 @@
-//! Loop of one driving thread: it passes a completion to the workload, submits the workload's new
-//! I/O, and records. If no completion has arrived, the thread waits.
+//! Loop of one driving thread. The thread passes a completion to the workload, submits the I/Os
+//! that the workload then issues, and records the completion. If no completion has arrived, the
+//! thread waits.
 //!
-//! As in the driver of streams, this thread must never make the device idle. After a wait it
-//! therefore reaps and submits operations one by one. It uses batches (`Batch`) only if operations
-//! are complete when the submitting call returns.
+//! Like the driver of streams, this thread must never make the device idle. After a wait, it
+//! therefore reaps and submits operations one by one. It processes operations in batches (`Batch`)
+//! only if they are complete when the submitting call returns.
 //!
-//! If an I/O has no scheduled time, its latency starts just before the call that submits it. Its
-//! delay in this thread is the generator's lag. The lag is measured from the time at which the
-//! thread first saw the completion that led to the I/O, or from the end of the workload's timed
-//! wait.
+//! If an I/O has no scheduled time, its latency starts just before the call that submits it. The
+//! time that the I/O waits in this thread before that call is the generator's lag. The lag starts
+//! when the thread first saw the completion that led to the I/O. If a timed wait of the workload
+//! led to the I/O, the lag starts at the end of this wait.
 
 use std::sync::mpsc::Sender;
 
@@ -25,41 +26,42 @@ use crate::EngineError;
 use crate::backend::{AnyQueue, Backend, Batch, Queue};
 use crate::timer::Timer;
 
-/// Maximum time between two checks of [`Control`] by a driving thread.
+/// Maximum time after which a driving thread checks [`Control`] again.
 const POLL_INTERVAL_NS: u64 = 100_000_000;
 
-/// Progress of a workload at the end of an interval.
+/// Progress of a workload, as measured at the end of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadProgress {
-    /// Number of bytes of the phase that are completed.
+    /// Number of bytes that the phase has processed.
     pub done_bytes: u64,
-    /// Total number of bytes of the phase; 0 if the phase has no total.
+    /// Number of bytes that the phase must process; 0 if this number is not known.
     pub total_bytes: u64,
-    /// True if the end condition of the phase is satisfied.
+    /// True if the workload has reached the goal of the phase.
     pub ready: bool,
 }
 
-/// Arguments of [`drive`].
+/// Arguments for [`drive`].
 pub struct DriveArgs<'a, W, Q = AnyQueue, T = Clock> {
     /// Part of the workload that this thread drives.
     pub workload: &'a mut W,
-    /// Files, buffers and queue of the part.
+    /// Files, buffers and queue that belong to this part.
     pub backend: &'a mut Backend<Q, T>,
-    /// Phase and stop signals.
+    /// Current phase, and the signals to stop.
     pub control: &'a Control,
-    /// Receiver of the snapshots. A dropped receiver is not an error: the run no longer needs the
-    /// snapshots.
+    /// Channel to which the thread sends its snapshots. If the receiver was dropped, this is not an
+    /// error, because the run no longer needs the snapshots.
     pub snapshots: Sender<IntervalSnapshot>,
     pub thread: u32,
-    /// Length of an interval.
+    /// Length of an interval in ns.
     pub interval_ns: u64,
-    /// Interval at which histograms are sent.
+    /// Interval in ns at which the thread sends histograms.
     pub histogram_interval_ns: u64,
-    /// If I/Os are in flight and none completes for this time, in ns, the thread fails.
+    /// Time limit in ns. If I/Os are in flight and none of them completes in this time, the thread
+    /// fails.
     pub outage_max_ns: u64,
-    /// Reads the progress of the workload once per interval.
+    /// Function that reads the progress of the workload. It is called once in each interval.
     pub read_progress: fn(&W) -> WorkloadProgress,
-    /// CPUs on which the thread was running at the end of an interval.
+    /// CPUs on which the thread ran. One CPU is recorded at the end of each interval.
     pub ran_on: &'a mut Vec<u32>,
 }
 
@@ -70,24 +72,24 @@ struct InFlight {
     class: u16,
     is_flush: bool,
     size_bytes: u32,
-    /// Scheduled start; `None` if the I/O starts as soon as possible.
+    /// Scheduled start time; `None` if the I/O starts as soon as possible.
     intended_ns: Option<u64>,
     /// Earliest time at which the thread could have submitted the I/O.
     ready_ns: u64,
-    /// Time at which the I/O was queued for submission.
+    /// Time at which the I/O was passed to the queue.
     queued_ns: u64,
-    /// True if the I/O was in flight or due at the end of the measured phase.
+    /// True if the I/O was in flight, or due, when the measured phase ended.
     is_late: bool,
 }
 
 /// Drives the workload until it is done.
 ///
-/// The thread counts a failed I/O and passes it to the workload, which decides what to do. The loop
-/// ends with an error only if the queue as a whole fails or stops responding.
+/// The thread counts a failed I/O and passes it to the workload, which then decides how to
+/// continue. The loop ends with an error only if the queue as a whole fails or does not respond.
 ///
 /// # Errors
-/// [`EngineError`] if the queue fails or rejects an operation of the workload, or if no I/O
-/// completes for [`DriveArgs::outage_max_ns`]. It also fails if a single I/O does not complete for
+/// [`EngineError`] if the queue fails or rejects an operation of the workload. Also fails if no I/O
+/// completes for [`DriveArgs::outage_max_ns`], or if a single I/O does not complete for
 /// [`one_max_ns`](plimsoll_record::drain::one_max_ns). [`EngineError::Stopped`] after
 /// [`Control::abort`].
 pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
@@ -120,7 +122,7 @@ pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
     result
 }
 
-/// Progress of a thread through the phases of a load.
+/// State of a thread that drives a load through its phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum DrivePhase {
     Before,
@@ -133,21 +135,22 @@ struct Thread<'a, W, Q, T> {
     recorder: Recorder,
     phase: u32,
     drive_phase: DrivePhase,
-    /// After the measured phase: recorder for the I/Os of this phase that had not completed at its
-    /// end.
+    /// Recorder that is used after the measured phase. It records the I/Os that had not completed
+    /// when this phase ended.
     late: Option<LateRecorder>,
     in_flight: Vec<InFlight>,
     batch: Batch,
-    /// Number of completions that had arrived at the last check and are not reaped yet.
+    /// Number of completions that had arrived at the latest check and that have not been reaped.
     seen: usize,
-    /// Time of the last check for completions.
+    /// Time of the latest check for completions.
     seen_ns: u64,
-    /// Time since the last completion, or since the last moment without an I/O in flight.
+    /// Time at which the latest completion arrived, or at which no I/O was in flight for the last
+    /// time.
     silence: Silence,
-    /// Time of the next check of the oldest I/O in flight.
+    /// Time at which the oldest I/O in flight will be checked next.
     next_oldest_check_ns: u64,
     oldest: OldestOperation,
-    /// Completion time of the last flush.
+    /// Time at which the latest flush completed.
     flushed_ns: u64,
 }
 
@@ -157,7 +160,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         let mut out: Vec<Io> = Vec::with_capacity(depth);
         let mut completions: Vec<Completion> = Vec::with_capacity(depth);
         let mut stopping = false;
-        // Time from which the workload's next I/O could have been submitted.
+        // Earliest time at which the thread could have submitted the workload's next I/O.
         let mut ready_ns = self.args.backend.now_ns();
         loop {
             let now_ns = self.args.backend.now_ns();
@@ -186,8 +189,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
             if stopping && !completions.is_empty() {
                 self.args.control.count_completion();
             }
-            // The phase must advance before the completions are recorded, because I/Os that
-            // completed after the end of an interval or phase belong to the next interval or phase.
+            // The phase must advance before the completions are recorded. I/Os that completed after
+            // the end of an interval or a phase belong to the next interval or phase.
             self.advance_phase(seen_ns.max(now_ns));
             for completion in &completions {
                 self.record(completion);
@@ -195,7 +198,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
     }
 
-    /// Queues the I/Os of the workload, and submits all of them except the last batch.
+    /// Passes the I/Os of the workload to the queue. Submits all of these I/Os except the last
+    /// batch.
     fn issue(&mut self, out: &[Io], now_ns: u64, ready_ns: u64) -> Result<(), EngineError> {
         let late_before_ns = self.late.as_ref().map_or(0, LateRecorder::phase_end_ns);
         for io in out {
@@ -217,7 +221,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         Ok(())
     }
 
-    /// Submits queued I/Os. Adapts the batch if they are complete when the call returns.
+    /// Submits queued I/Os. Adapts the length of the batch if these I/Os are complete when the call
+    /// returns.
     fn submit(&mut self) -> Result<(), EngineError> {
         let backend = &mut *self.args.backend;
         backend.hand_over()?;
@@ -226,8 +231,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         Ok(())
     }
 
-    /// Submits the remaining I/Os. If no completion has arrived, waits for a completion, but only
-    /// until `until_ns`.
+    /// Submits the remaining I/Os. If no completion has arrived, waits for a completion, but not
+    /// longer than until `until_ns`.
     fn wait(&mut self, now_ns: u64, until_ns: u64) -> Result<(), EngineError> {
         let is_queued = self.args.backend.queued() > 0;
         if is_queued && (self.batch.is_grown() || self.args.backend.arrived() > 0) {
@@ -245,7 +250,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         self.args.backend.wait(timeout_ns)
     }
 
-    /// Reaps a batch of completions. Returns the time at which the completions were reaped.
+    /// Reaps a batch of completions. Returns the time at which the thread reaped them.
     fn take_completions(&mut self, completions: &mut Vec<Completion>) -> u64 {
         let backend = &mut *self.args.backend;
         if self.seen == 0 {
@@ -253,16 +258,16 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
         let most = self.batch.len().min(self.seen);
         backend.reap(most, self.seen_ns, completions);
-        // Entries that completed no operation are counted too, because the next completion is newer
-        // than these entries.
+        // The count includes entries that completed no operation, because the next completion is
+        // newer than these entries.
         self.seen -= most;
         backend.now_ns()
     }
 
-    /// Updates the time since the last completion.
+    /// Updates how long the thread has waited since the latest completion.
     ///
     /// # Errors
-    /// [`EngineError::NoAnswer`] if no I/O completed for [`DriveArgs::outage_max_ns`].
+    /// [`EngineError::NoAnswer`] if no I/O has completed for [`DriveArgs::outage_max_ns`].
     fn check_silence(&mut self, now_ns: u64, answered: bool) -> Result<(), EngineError> {
         if answered || self.in_flight.is_empty() {
             self.silence = Silence::from(now_ns);
@@ -276,8 +281,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         Ok(())
     }
 
-    /// Also treats a single outstanding I/O as an outage, even if other I/Os complete. For example,
-    /// a file system that blocks writes may still complete reads.
+    /// Detects an outage that affects a single I/O while other I/Os complete. For example, a file
+    /// system that blocks writes may still complete reads.
     ///
     /// # Errors
     /// [`EngineError::NoAnswer`] if a single I/O has been in flight for
@@ -301,10 +306,10 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
     }
 
-    /// Records a completion in the class with which its I/O was issued.
+    /// Records a completion in the class in which its I/O was issued.
     fn record(&mut self, completion: &Completion) {
-        // Few I/Os are in flight, and the completed I/O is usually near the start of the list, so
-        // the search is short.
+        // Few I/Os are in flight, and the completed I/O is usually near the start of the list. The
+        // search therefore takes little time.
         let Some(at) = self.in_flight.iter().position(|f| f.token == completion.token) else {
             return;
         };
@@ -336,8 +341,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
     }
 
-    /// Records the writes that the last flush made durable. Their bytes are already counted in the
-    /// record of the write itself.
+    /// Records the writes that the latest flush made durable. The record of the write itself
+    /// already contains their bytes.
     #[inline]
     fn record_durable(&mut self) {
         let Self { args, recorder, late, flushed_ns, .. } = self;
@@ -351,9 +356,9 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         });
     }
 
-    /// Switches to another phase, or to the next interval, if it is due. All threads number the
-    /// intervals from the start of the phase. A thread that was delayed for a long time sends every
-    /// interval that it missed.
+    /// Switches to another phase, or to the next interval, if this is due. All threads number the
+    /// intervals from the start of the phase. If a thread was delayed for a long time, it sends
+    /// every interval that it missed.
     fn advance_phase(&mut self, now_ns: u64) {
         if self.drive_phase == DrivePhase::Before
             && let Some((phase, at_ns)) = self.args.control.measured(now_ns)
@@ -371,7 +376,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         self.hand_over_intervals(now_ns);
     }
 
-    /// Marks I/Os that are in flight at the end of the measured phase, because they belong to this
+    /// Marks the I/Os that are in flight when the measured phase ends, because they belong to this
     /// phase.
     fn mark_late(&mut self, end_ns: u64) {
         let classes = self.args.workload.classes().len();
@@ -386,15 +391,15 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         (self.phase, self.drive_phase) = (phase, drive_phase);
     }
 
-    /// Sends the complete intervals.
+    /// Sends all intervals that are complete.
     fn hand_over_intervals(&mut self, now_ns: u64) {
         while now_ns.saturating_sub(self.recorder.start_ns()) >= self.args.interval_ns {
             self.hand_over_interval(self.recorder.start_ns() + self.args.interval_ns, false);
         }
     }
 
-    /// Sends the records of those I/Os of the measured phase that had not completed at its end.
-    /// Called at the end of the thread.
+    /// Sends the records of the I/Os that had not completed when the measured phase ended. The
+    /// thread calls this function at its own end.
     fn hand_over_unfinished(&mut self, now_ns: u64) {
         let Some(mut late) = self.late.take() else { return };
         for io in self.in_flight.iter().filter(|io| io.is_late) {
@@ -411,11 +416,11 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         self.args.workload.never_started(&mut |class, intended_ns| {
             late.never_start(class.into(), now_ns.saturating_sub(intended_ns));
         });
-        // A missing receiver is not an error: the run is being aborted.
+        // If the receiver is missing, this is not an error: the run is being aborted.
         let _ = self.args.snapshots.send(late.into_snapshot(self.args.thread, now_ns));
     }
 
-    /// Sends the records until `end_ns`, which is never earlier than the start of the interval.
+    /// Sends the records up to `end_ns`. This time is never earlier than the start of the interval.
     fn hand_over_interval(&mut self, end_ns: u64, all: bool) {
         if let Some(cpu) = present_cpu()
             && !self.args.ran_on.contains(&cpu)
@@ -432,7 +437,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         snapshot.progress_bytes = (progress.done_bytes, progress.total_bytes);
         snapshot.ready = progress.ready;
         snapshot.spun_ns = self.args.backend.take_spun_ns();
-        // A missing receiver is not an error: the run is being aborted.
+        // If the receiver is missing, this is not an error: the run is being aborted.
         let _ = self.args.snapshots.send(snapshot);
     }
 }

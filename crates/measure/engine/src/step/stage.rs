@@ -1,4 +1,4 @@
-//! Drives several parts of a workload in parallel, with one thread for each part.
+//! Drives the parts of a workload in parallel. Each part has its own thread.
 //!
 //! The threads own the objects that they use. If a thread waits in a system call that never
 //! returns, for example on a frozen file system, the run can therefore abandon this thread and
@@ -22,70 +22,72 @@ use crate::open_target::{DEV_NULL, HeldTarget};
 use crate::placement::{self, Placement};
 use crate::{EngineError, defect, stop_request};
 
-/// Polling interval of the coordinating thread.
+/// Interval at which the coordinating thread checks the driving threads.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Configuration of a stage.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// Directories; `FileSpec::directory` is an index into this list.
+    /// Paths of the directories. `FileSpec::directory` is an index into this list.
     pub directories: Vec<PathBuf>,
-    /// Handles of the same directories: the stage opens files relative to them.
+    /// Open handles of these directories. The stage opens files relative to them.
     pub held: HeldTarget,
-    /// Files that are missing. No operation reads them.
+    /// Files that are missing. No operation reads these files.
     pub missing: Vec<PathBuf>,
-    /// Preferred form of queue: io_uring or threads.
+    /// Form of queue that the stage uses if possible: io_uring or threads.
     pub prefer: Prefer,
-    /// Direct I/O mode: whether to bypass the page cache.
+    /// Direct I/O mode, which determines whether I/O bypasses the page cache.
     pub direct: Direct,
     /// True to poll the device for completions.
     pub poll_completions: bool,
     /// True to let a kernel thread fetch submissions.
     pub poll_submissions: bool,
-    /// Maximum time for which a thread polls for completions before it sleeps.
+    /// Maximum time for which a thread polls for completions before it sleeps, in ns.
     pub spin_ns: u64,
     /// True if the workload writes files.
     pub write: bool,
-    /// Length of an interval.
+    /// Length of an interval in ns.
     pub interval_ns: u64,
-    /// Interval at which histograms are sent.
+    /// Interval in ns at which threads send histograms.
     pub histogram_interval_ns: u64,
-    /// Time without a completion after which the stage treats the storage as failed.
+    /// Time limit in ns. If I/Os are in flight and none of them completes in this time, the stage
+    /// treats the storage as failed.
     pub outage_max_ns: u64,
 }
 
 /// Event that the coordinating thread receives.
 pub enum Event {
-    /// A thread has sent the records of an interval.
+    /// A thread has sent its records of an interval.
     Snapshot(Box<IntervalSnapshot>),
-    /// A short time has passed.
+    /// A short time has passed since the previous event.
     Tick,
 }
 
-/// Result of driving one part.
+/// Result of a thread that drove one part.
 pub struct PartResult<W> {
-    /// The part of the workload; `None` if its thread panicked or was abandoned.
+    /// Part of the workload that the thread drove; `None` if the thread panicked or was abandoned.
     pub workload: Option<W>,
-    /// Report of the part's backend, or the error that stopped its thread.
+    /// Report of the backend that the part used, or the error that stopped the thread.
     pub outcome: Result<BackendReport, EngineError>,
-    /// CPU placement of its thread, and the reason. The thread's CPU time is in its snapshots.
+    /// CPU on which the thread was placed, and the reason. The CPU time of the thread is in its
+    /// snapshots.
     pub thread: GeneratorThread,
 }
 
 impl<W> PartResult<W> {
-    /// Creates the result of a thread that returned only an error.
+    /// Creates the result of a thread that only returned an error.
     fn without(index: usize, error: EngineError) -> Self {
         Self { workload: None, outcome: Err(error), thread: unknown_thread(index) }
     }
 
-    /// Returns true if the stage abandoned an I/O that had not completed.
+    /// Returns true if the stage abandoned an I/O before it completed.
     pub fn is_abandoned(&self) -> bool {
         matches!(self.outcome, Err(EngineError::Abandoned { .. } | EngineError::NoAnswer { .. }))
     }
 }
 
-/// Drives `parts` until every part is done. The first failure ends the other threads. If `on_event`
-/// panics, the threads are ended first.
+/// Drives `parts` until every part is done. After the first failure, the other threads end too. If
+/// `on_event` panics, the threads are ended before the panic continues.
 pub fn run_stage<W: StepWorkload + Send + 'static>(
     parts: Vec<W>,
     stage: &Stage,
@@ -113,8 +115,8 @@ pub fn run_stage<W: StepWorkload + Send + 'static>(
     threads.end()
 }
 
-/// Driving threads of a stage. If this value is dropped early, the threads are aborted, and the
-/// drop waits for them.
+/// Driving threads of a stage. If this value is dropped before they end, the drop aborts the
+/// threads and waits for them.
 struct StageThreads<W> {
     control: Arc<Control>,
     results: Receiver<(usize, PartResult<W>)>,
@@ -153,12 +155,12 @@ impl<W: StepWorkload + Send + 'static> StageThreads<W> {
                 if ended.outcome.is_err() {
                     control.stop();
                 }
-                // If a target does not respond to one thread, it does not respond to the others
-                // either.
+                // If the target does not respond to one thread, it does not respond to the other
+                // threads either.
                 if let Err(EngineError::Defect(_) | EngineError::NoAnswer { .. }) = ended.outcome {
                     control.abort();
                 }
-                // If the stage has abandoned this thread, the channel has no receiver.
+                // If the stage has abandoned this thread, nobody receives the result.
                 let _ = sender.send((index, ended));
             };
             let thread = std::thread::Builder::new().name(thread_name(index)).spawn(work);
@@ -173,7 +175,7 @@ impl<W: StepWorkload + Send + 'static> StageThreads<W> {
     }
 }
 
-/// Returns a record of a thread about which only the name is known.
+/// Returns a record of a thread of which only the name is known.
 fn unknown_thread(index: usize) -> GeneratorThread {
     GeneratorThread { name: thread_name(index), spun_ns: Some(0), ..GeneratorThread::default() }
 }
@@ -183,8 +185,8 @@ fn thread_name(index: usize) -> String {
 }
 
 impl<W> StageThreads<W> {
-    /// Collects finished parts. Returns true once the grace period of the remaining threads is
-    /// over.
+    /// Collects the parts that are finished. Returns true when the grace period of the remaining
+    /// threads is over.
     fn poll_finished(&mut self) -> bool {
         for (index, ended) in self.results.try_iter() {
             self.finished[index] = Some(ended);
@@ -194,7 +196,7 @@ impl<W> StageThreads<W> {
         self.timeouts.abort_stalled_threads(&self.control, monotonic_ns(), is_running)
     }
 
-    /// Waits for the threads while they make progress.
+    /// Waits for the threads as long as they make progress.
     fn wait_for_all(&mut self) {
         while !self.poll_finished() && self.finished.iter().any(Option::is_none) {
             match self.results.recv_timeout(TICK) {
@@ -227,7 +229,7 @@ impl<W> Drop for StageThreads<W> {
     }
 }
 
-/// Arguments of the thread of one part.
+/// Arguments for the thread that drives one part.
 struct Part<'a, W> {
     index: usize,
     place: Placement,
@@ -237,7 +239,7 @@ struct Part<'a, W> {
 }
 
 impl<W: StepWorkload> Part<'_, W> {
-    /// Drives the part from its first I/O to its last I/O.
+    /// Drives the part until all its I/Os are done.
     fn work(self, mut workload: W, snapshots: mpsc::Sender<IntervalSnapshot>) -> PartResult<W> {
         let index = self.index;
         let mut thread = unknown_thread(index);
@@ -247,8 +249,8 @@ impl<W: StepWorkload> Part<'_, W> {
         });
         match result {
             Ok(outcome) => PartResult { workload: Some(workload), outcome, thread },
-            // The part may be inconsistent, because the panic may have happened during a change: do
-            // not read it.
+            // The panic may have happened in the middle of a change, so the part may be
+            // inconsistent and must not be read.
             Err(defect) => PartResult::without(index, defect),
         }
     }
@@ -260,12 +262,13 @@ impl<W: StepWorkload> Part<'_, W> {
         thread: &mut GeneratorThread,
     ) -> Result<BackendReport, EngineError> {
         let stage = self.stage;
-        // A late wake-up would delay an operation of an open loop.
+        // In an open loop, a late wake-up would delay an operation.
         cpu::set_timer_slack_ns(1);
         let mut backend = Backend::open(config(workload, stage)?)?;
         let mut place = self.place;
         match backend.describe().worker_threads {
-            // A thread that can't be pinned still works, but its rate varies more.
+            // If the thread can't be pinned, it still works, but its rate varies more than the rate
+            // of a pinned thread.
             0 => place.cpu = place.cpu.filter(|cpu| cpu::pin_thread(*cpu).is_ok()),
             workers => place = Placement::with_workers(workers),
         }

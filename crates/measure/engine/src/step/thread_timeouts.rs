@@ -1,26 +1,27 @@
-//! Timeouts for the driving threads of a stage.
+//! Time limits for the driving threads of a stage.
 
 use plimsoll_sys::clock::monotonic_ns;
 
 use super::Control;
 use crate::{defect, stop_request};
 
-/// Progress of the threads, and their timeouts.
+/// Progress of the threads, and the time limits that apply to them.
 #[derive(Debug)]
 pub(super) struct ThreadTimeouts {
-    /// For each thread: time of its last message.
+    /// For each thread: the time at which its latest message arrived.
     last_progress_ns: Vec<u64>,
     silence_max_ns: u64,
     outage_max_ns: u64,
     completions: u64,
-    /// Time at which the stop was noticed, or of the last completion after that.
+    /// Time of the latest completion after a stop request; initially, the time at which the stop
+    /// request was noticed.
     stopping_ns: Option<u64>,
     aborted_ns: Option<u64>,
 }
 
 impl ThreadTimeouts {
-    /// Creates timeouts for threads that send a message every `interval_ns` and wait at most
-    /// `outage_max_ns` for storage.
+    /// Creates time limits for threads that send a message in each interval of `interval_ns` and
+    /// wait at most `outage_max_ns` for storage.
     pub(super) fn new(threads: usize, interval_ns: u64, outage_max_ns: u64) -> Self {
         Self {
             last_progress_ns: vec![monotonic_ns(); threads],
@@ -38,8 +39,8 @@ impl ThreadTimeouts {
         }
     }
 
-    /// Aborts the threads if a thread is stalled, if the close makes no progress, if a thread has
-    /// panicked, or if the stop is urgent. Returns true once the grace period is over. The stage
+    /// Aborts the threads in four cases: a thread is stalled, the close makes no progress, a thread
+    /// has panicked, or the stop is urgent. Returns true when the grace period is over. The stage
     /// then abandons the threads that have not ended.
     pub(super) fn abort_stalled_threads(
         &mut self,

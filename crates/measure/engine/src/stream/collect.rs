@@ -1,4 +1,5 @@
-//! The writer's thread: receives the snapshots of the driving threads, and returns the boxes empty.
+//! Work of the writer's thread: it receives the snapshots of the driving threads, and returns their
+//! empty boxes.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -9,30 +10,30 @@ use plimsoll_record::snapshot::IntervalRecorder;
 use super::driving_threads::DrivingThreads;
 use super::outbox::SnapshotReturns;
 
-/// Maximum time between two events that the listener receives.
+/// Maximum time after which the listener receives the next event.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Event that the calling thread receives during a run.
+/// Events that the calling thread receives during a run.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// All threads are ready to start. The listener may postpone the start.
+    /// All threads are ready to start. The listener may postpone the start of the load.
     Ready {
-        /// Time of the start (`CLOCK_MONOTONIC`).
+        /// Time at which the load starts (`CLOCK_MONOTONIC`).
         start_ns: &'a mut u64,
     },
-    /// The start time is fixed now.
+    /// The start time of the load can no longer change.
     Starts {
         /// Time at which the measurement starts (`CLOCK_MONOTONIC`).
         measure_from_ns: u64,
     },
-    /// An interval is complete.
+    /// All threads have sent their records of an interval.
     Row(&'a Interval),
-    /// A short time has passed (`TICK`).
+    /// A short time (`TICK`) has passed since the previous event.
     Tick,
 }
 
-/// Receives snapshots until every thread has sent its last snapshot, and reports complete rows and
-/// ticks to `on_event`. Also returns if all threads have ended or were abandoned.
+/// Receives snapshots until every thread has sent its last snapshot. Calls `on_event` for each
+/// complete row and for each tick. Also returns if all threads have ended or were abandoned.
 pub(super) fn collect<L: Send + 'static>(
     collector: &mut Collector,
     inbox: &Receiver<Box<IntervalRecorder>>,

@@ -1,17 +1,19 @@
-//! Loop of a driving thread: it reaps a completion, records it, starts every due operation and
-//! submits these operations. The thread waits if no completion has arrived and no start is due.
+//! Loop of a driving thread. The thread reaps a completion, records it, starts every operation that
+//! is due, and submits these operations. If no completion has arrived and no operation is due, the
+//! thread waits.
 //!
 //! This thread must never make the device idle. After a wait, the loop therefore reaps one
-//! completion, starts the next operation in its slot and submits this operation before it reaps the
-//! next completion. If operations are complete when the submitting call returns, the loop reaps
-//! them in batches (`Batch`). The call that waits also submits the last started operation.
+//! completion, starts the next operation in the same slot and submits it. Only then does it reap
+//! the next completion. If operations are complete when the submitting call returns, the loop reaps
+//! them in batches (`Batch`). The system call that waits also submits the operation that was
+//! started last.
 //!
 //! The loop reads the clock when it checks for completions and just before each call. In a closed
 //! loop, the latency of an operation begins just before the call that submits it, and ends when the
-//! loop first sees the completion. From then until the next submission, the slot is ready in this
-//! thread: this time is the generator's lag. The loop never allocates or locks, and shares only one
-//! stop flag. The loop is compiled for each kind of queue; `run/group.rs` lists the sources and
-//! pacings.
+//! loop first sees the completion. The time from then until the next submission in the same slot is
+//! the generator's lag. The loop never allocates memory and takes no locks. It shares only one stop
+//! flag with other threads. The loop is compiled separately for each kind of queue. `run/group.rs`
+//! lists the sources and pacings for which it is compiled.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -37,93 +39,95 @@ use plimsoll_record::snapshot::IntervalRecorder;
 /// Configuration of a driving thread.
 #[derive(Clone, Copy, Debug)]
 pub struct DriveConfig {
-    /// Origin of the interval grid: start of the measurement.
+    /// Time at which the measurement starts. The interval boundaries are at multiples of the
+    /// interval length after this time.
     pub measure_from_ns: u64,
-    /// End of the schedule. All intended start times are before this time.
+    /// Time at which the schedule ends. Every intended start time is before this time.
     pub stop_ns: u64,
-    /// Time for which the thread waits, after the stop, for operations in flight.
+    /// Time for which the thread waits after the stop for operations in flight, in ns.
     pub drain_ns: u64,
-    /// Time after the stop in which the thread still starts operations that were due before the
-    /// stop.
+    /// Time after the stop during which the thread still starts operations that were due before the
+    /// stop, in ns.
     pub backlog_ns: u64,
-    /// Length of an interval.
+    /// Length of an interval in ns.
     pub interval_ns: u64,
-    /// Time before a scheduled start at which the thread stops sleeping and begins to poll the
-    /// clock.
+    /// How long before a scheduled start the thread stops sleeping and begins to poll the clock, in
+    /// ns.
     pub spin_ns: u64,
-    /// Maximum time for which a wait polls for completions before it sleeps. With 0, it sleeps
-    /// immediately.
+    /// Maximum time for which a wait polls for completions before it sleeps, in ns. With 0, a wait
+    /// sleeps immediately.
     pub wait_spin_ns: u64,
-    /// The group ends after this number of operations.
+    /// Maximum number of operations in the group. After that, the group ends.
     pub operations_max: u64,
-    /// Number of classes that the source uses.
+    /// Number of classes in which the source's operations are recorded.
     pub classes: u32,
-    /// Distance in the arena between the buffers of consecutive slots. It is at least the size of
-    /// the largest operation.
+    /// Distance in the arena between the starts of two neighbouring slots' buffers. It is at least
+    /// as large as the largest operation.
     pub buffer_stride_bytes: u64,
-    /// True to continue after a failed operation.
+    /// True if the thread continues after a failed operation.
     pub carry_on: bool,
-    /// The queue has failed if operations are in flight and none completes for this time.
+    /// Time limit in ns. If operations are in flight and none of them completes in this time, the
+    /// queue has failed.
     pub outage_max_ns: u64,
 }
 
-/// Minimum and maximum time after which a waiting thread wakes up to send its interval and to check
-/// for a stop.
+/// Minimum time after which a waiting thread wakes up, to send its interval and to check for a
+/// stop. The next constant is the maximum time.
 const TICK_NS_MIN: u64 = 10_000_000;
 const TICK_NS_MAX: u64 = 1_000_000_000;
 
-/// Flags that may end the work of a driving thread early.
+/// Flags that can end the work of a driving thread early.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop<'a> {
-    /// Time of the stop; `u64::MAX` if no stop was requested. The caller sets a time that is
-    /// slightly in the future, so that all threads of the run stop at the same time.
+    /// Time at which the threads must stop; `u64::MAX` if no stop was requested. The caller chooses
+    /// a time slightly in the future, so that all threads of the run stop at the same time.
     pub at_ns: &'a AtomicU64,
-    /// True if an operation of a thread has failed, so that the other threads must also end.
+    /// True if an operation failed in one of the threads. The other threads must then also end.
     pub failed: &'a AtomicBool,
     /// True if the threads must end without waiting for operations in flight.
     pub abort: &'a AtomicBool,
 }
 
-/// First operation that failed.
+/// First operation of the thread that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Operation that failed.
     pub op: Op,
-    /// Client of the operation.
+    /// Client that issued the operation.
     pub client: u32,
-    /// Number of transferred bytes, or the `errno`. If all bytes were transferred, the check of the
-    /// content failed.
+    /// Number of transferred bytes, or the `errno`. If all bytes were transferred, the operation
+    /// failed because its content was wrong.
     pub result: Result<u32, i32>,
-    /// Time at which the thread saw the failure.
+    /// Time at which the thread observed the failure.
     pub at_ns: u64,
 }
 
-/// Final state of a driving thread.
+/// Final state of a driving thread, and its totals.
 #[derive(Clone, Debug, Default)]
 pub struct DriveEnd {
     /// Number of operations that were submitted to the target.
     pub started: u64,
-    /// Number of operations that completed, including failed operations.
+    /// Number of operations that completed. Failed operations are included.
     pub ended: u64,
-    /// Number of operations that were still in flight at the end of the drain. The last snapshot
-    /// contains their waiting times until then.
+    /// Number of operations that were still in flight when the drain ended. The last snapshot
+    /// contains how long each of them had been in flight.
     pub abandoned: u64,
-    /// Number of operations that were due before the stop but never started. The last snapshot also
-    /// contains their waiting times.
+    /// Number of operations that were due before the stop but never started. The last snapshot
+    /// contains how long each of them had waited.
     pub never_started: u64,
-    /// Number of intervals that were extended because the writer was late.
+    /// Number of intervals that became longer because the writer was late.
     pub intervals_merged: u64,
-    /// First operation that failed.
+    /// First operation of the thread that failed; `None` if no operation failed.
     pub failure: Option<Failure>,
-    /// Delay of the last submission after its due time. If due operations never started, this is
-    /// the final waiting time of the first of them.
+    /// How long after its due time the last operation was submitted, in ns. If some due operations
+    /// never started, this is how long the first of them had waited at the end.
     pub lag_end_ns: u64,
-    /// Time after which the thread started no more operations: the planned stop, a requested stop
-    /// or its first failure.
+    /// Time after which the thread started no more operations. It is the time of the planned stop,
+    /// of a requested stop or of the thread's first failure.
     pub stop_ns: u64,
     /// Time at which the thread ended.
     pub end_ns: u64,
-    /// CPUs on which the thread was running at the end of an interval, in order of first use.
+    /// CPUs on which the thread ran. One CPU is recorded at the end of each interval. The CPUs are
+    /// in the order of their first use.
     pub ran_on: Vec<u32>,
 }
 
@@ -131,7 +135,7 @@ pub struct DriveEnd {
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     intended_ns: u64,
-    /// `u64::MAX` until the submission.
+    /// Time of submission. It is `u64::MAX` before the submission.
     submitted_ns: u64,
     op: Op,
     client: u32,
@@ -158,36 +162,38 @@ struct Driver<'a, Q, S: ?Sized, P, T> {
     callbacks: SourceCallbacks,
     /// See [`Pacing::is_scheduled`].
     scheduled: bool,
-    /// Operations by slot.
+    /// State of the operation in each slot.
     in_flight: Box<[InFlight]>,
-    /// Slots whose operations were started since the last submitting call.
+    /// Slots whose operations were started after the last call that submitted operations.
     fresh: Vec<u32>,
     batch: Batch,
     spin: Spin,
-    /// Number of completions that had arrived at the last check and are not reaped yet.
+    /// Number of completions that had arrived at the latest check and that have not been reaped.
     seen: usize,
-    /// Time of the last check for completions.
+    /// Time of the latest check for completions.
     seen_ns: u64,
-    /// Completions whose content the source checks.
+    /// Completions of reads whose content the source will check.
     to_check: Vec<(u32, Result<u32, i32>)>,
     end: DriveEnd,
     stopping: bool,
     interval_end_ns: u64,
     interval: i64,
     cpu: CpuTime,
-    /// Time since the last completion, or since the queue was last empty.
+    /// Time at which the latest completion arrived, or at which the queue was empty for the last
+    /// time.
     silence: Silence,
     oldest: OldestOperation,
-    /// Writes that wait for a flush; `None` if no flush follows the writes.
+    /// Writes that are not durable until a flush completes; `None` if no flush follows the writes.
     durable: Option<Box<DurableWrites>>,
 }
 
-/// Drives `source` with the start times of `pacing` through `queue` until the stop, and sends
-/// snapshots to `outbox`.
+/// Drives operations from `source` through `queue` until the stop. `pacing` determines the start
+/// times. Sends snapshots to `outbox`.
 ///
-/// Returns the final state of the thread. Also returns an error if the queue itself failed,
-/// rejected an operation of the source, or completed nothing for [`DriveConfig::outage_max_ns`]. A
-/// failed operation is not an error of this function, but is in [`DriveEnd::failure`].
+/// Returns the final state of the thread. Also returns an error if the queue itself failed or
+/// rejected an operation of the source, or if no operation completed for
+/// [`DriveConfig::outage_max_ns`]. If an operation fails, this function returns no error, and
+/// [`DriveEnd::failure`] contains the operation.
 pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     queue: &mut Q,
     source: &mut S,
@@ -233,8 +239,8 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     driver.align_intervals(now_ns);
     let snapshot = &mut outbox.current().snapshot;
     (snapshot.interval, snapshot.start_ns) = (driver.interval, now_ns);
-    // If the process was stopped before the start of the measurement, it may resume only after the
-    // end. Then nothing is measured.
+    // If the process was suspended before the measurement started, it may resume only after the end
+    // of the measurement. Nothing is measured in this case.
     snapshot.drained = now_ns >= driver.config.stop_ns;
     let result = driver.run(&mut outbox, stop);
     driver.end_measurement(&mut outbox);
@@ -246,7 +252,8 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
         stop.failed.store(true, Ordering::Relaxed);
     }
     if let Err(EngineError::NoAnswer { .. }) = result {
-        // If a target does not respond to one thread, it does not respond to the others either.
+        // If the target does not respond to one thread, it does not respond to the other threads
+        // either.
         stop.abort.store(true, Ordering::Relaxed);
     }
     driver.end.stop_ns = driver.config.stop_ns.min(driver.clock.now_ns());
@@ -274,8 +281,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             }
             self.start(now_ns)?;
             if self.queue.in_flight() == 0 && self.due_ns(now_ns).is_none() {
-                // Either every client has ended, or the run has stopped and all operations have
-                // completed.
+                // Either every client has ended, or the run has stopped and no operation is in
+                // flight.
                 return Ok(());
             }
             if self.stopping && (self.is_over(now_ns) || stop.abort.load(Ordering::Relaxed)) {
@@ -286,7 +293,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     }
 
     /// If operations are still in flight, ends the measurement early, at the current time. These
-    /// operations complete later, or never.
+    /// operations complete after its end or never.
     fn end_measurement(&mut self, outbox: &mut Outbox) {
         if self.queue.in_flight() > 0 && !outbox.current().snapshot.drained {
             let now_ns = self.clock.now_ns();
@@ -295,7 +302,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Adopts the stop if it is earlier than the planned stop.
+    /// Uses the requested stop time if it is earlier than the planned stop time.
     #[inline(always)]
     fn adopt_stop(&mut self, stop: Stop<'_>, now_ns: u64) {
         let mut at_ns = stop.at_ns.load(Ordering::Relaxed);
@@ -308,7 +315,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Determines the current interval at `now_ns`.
+    /// Computes the number of the interval that contains `now_ns`.
     fn align_intervals(&mut self, now_ns: u64) {
         let since = i128::from(now_ns) - i128::from(self.config.measure_from_ns);
         let length = i128::from(self.config.interval_ns.max(1));
@@ -316,7 +323,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         self.interval = interval as i64;
         let next = i128::from(self.config.measure_from_ns) + (interval + 1) * length;
         let next_ns = u64::try_from(next).unwrap_or(0);
-        // The stop also ends an interval, because operations after the stop are not part of the
+        // An interval also ends at the stop, because operations after the stop are not part of the
         // achieved rate.
         let stop_ns = self.config.stop_ns;
         self.interval_end_ns = if now_ns < stop_ns { next_ns.min(stop_ns) } else { next_ns };
@@ -334,7 +341,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         outbox.close_interval(now_ns, self.interval, now_ns >= self.config.stop_ns);
     }
 
-    /// Records the current CPU.
+    /// Records the CPU on which the thread is running.
     fn record_cpu(&mut self) {
         if let Some(cpu) = present_cpu()
             && !self.end.ran_on.contains(&cpu)
@@ -343,7 +350,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Adds to the snapshot the processor time since the previous call.
+    /// Adds the processor time that the thread used since the previous call to the snapshot.
     fn record_cpu_time(&mut self, records: &mut IntervalRecorder) {
         let cpu = thread_time();
         let used = cpu.since(&self.cpu);
@@ -373,9 +380,9 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             || now_ns >= self.config.stop_ns.saturating_add(self.config.drain_ns)
     }
 
-    /// If all earlier completions are reaped, records the number of completions that had arrived
-    /// just before `now_ns`. The caller reads the clock after its check for completions, so the
-    /// recorded time is never earlier than the arrival.
+    /// If all earlier completions have been reaped, records how many completions had arrived just
+    /// before `now_ns`. The caller reads the clock after its check for completions. The recorded
+    /// time is therefore never earlier than the arrival.
     #[inline(always)]
     fn note_arrivals(&mut self, arrived: usize, now_ns: u64) {
         if self.seen == 0 {
@@ -383,22 +390,22 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Returns the time at which a slot whose operation was reaped at `now_ns` is ready for its
-    /// next operation. With a schedule, this is the time at which the thread reaped the operation.
-    /// Without a schedule, this is the time at which the thread first saw the completion: any later
-    /// delay is the thread's own, because it was still processing earlier completions.
+    /// Returns the time at which a slot became ready for its next operation, after its previous
+    /// operation was reaped at `now_ns`. With a schedule, this is the time of the reaping. Without
+    /// a schedule, this is the time at which the thread first saw the completion. The thread itself
+    /// caused any later delay, because it was still processing earlier completions.
     #[inline(always)]
     fn ready_ns(&self, now_ns: u64) -> u64 {
         if self.scheduled { now_ns } else { self.seen_ns }
     }
 
-    /// Returns true if it is too late to start operations that were due before the stop.
+    /// Returns true if operations that were due before the stop must no longer start.
     fn is_too_late(&self, now_ns: u64) -> bool {
         now_ns >= self.config.stop_ns.saturating_add(self.config.backlog_ns)
     }
 
-    /// Returns the time at which the next start is due. Returns `None` if the next start depends on
-    /// a completion, or if no more operations will start.
+    /// Returns the time at which the next operation is due. Returns `None` if the next operation
+    /// can only start after a completion, or if no more operations will start.
     #[inline(always)]
     fn due_ns(&self, now_ns: u64) -> Option<u64> {
         if self.stopping && self.is_too_late(now_ns) {
@@ -407,7 +414,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         self.pacing.due_ns()
     }
 
-    /// Processes a batch of completed operations.
+    /// Processes a batch of operations that have completed.
     #[inline(always)]
     fn reap(&mut self, records: &mut IntervalRecorder, now_ns: u64) -> Result<(), EngineError> {
         let ready_ns = self.ready_ns(now_ns);
@@ -455,9 +462,9 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 pacing.completed(place as u32, ready_ns);
             });
             // The count includes entries of the ring's timer, which complete no operation. The next
-            // completion is newer than the counted entries.
+            // completion is newer than the entries in this count.
             self.seen -= most;
-            // The content must be checked before the next operation starts in that slot.
+            // The content must be checked before the next operation in the same slot starts.
             if let Some((place, op)) = read_to_sample {
                 let buffer = buffer(self.queue, &self.config, place, op.size_bytes)?;
                 self.source.sample_read(&op, buffer);
@@ -479,7 +486,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(())
     }
 
-    /// Does the same as `reap`, for a source that checks each operation and its buffer.
+    /// Does the same as `reap`, for a source that checks each operation together with its buffer.
     fn reap_with_content(
         &mut self,
         records: &mut IntervalRecorder,
@@ -497,8 +504,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(taken)
     }
 
-    /// Records the completions in `to_check`, and passes them to the source before the next
-    /// operations start in their slots.
+    /// Records the completions in `to_check`. Passes them to the source before the next operations
+    /// in the same slots start.
     #[inline(never)]
     fn check_completions(
         &mut self,
@@ -541,8 +548,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(())
     }
 
-    /// Also treats a single outstanding operation as an outage, even if other operations complete.
-    /// After the stop, the time limit of the drain applies to this wait.
+    /// Detects an outage that affects a single operation while other operations complete. After the
+    /// stop, the time limit of the drain also ends the wait for this operation.
     ///
     /// # Errors
     /// [`EngineError::NoAnswer`] if a single operation has been in flight for
@@ -566,7 +573,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Starts a batch of due operations.
+    /// Starts a batch of operations that are due.
     #[inline(always)]
     fn start(&mut self, now_ns: u64) -> Result<(), EngineError> {
         if self.stopping && self.is_too_late(now_ns) {
@@ -648,7 +655,7 @@ fn record(
     end.ended += 1;
     if result == Ok(issued.op.size_bytes) {
         let service_ns = now_ns.saturating_sub(issued.submitted_ns);
-        // Without a schedule, the time of the submission also serves as the intended start.
+        // Without a schedule, the submission time is also the intended start time.
         let latency_ns =
             if scheduled { now_ns.saturating_sub(issued.intended_ns) } else { service_ns };
         records.record(cell, issued.op.size_bytes.into(), latency_ns, service_ns);

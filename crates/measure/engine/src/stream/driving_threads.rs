@@ -1,5 +1,5 @@
-//! The coordinator's view of the threads that drive streams: the flags that these threads read,
-//! their results, and their timeouts.
+//! The coordinator's access to the threads that drive streams: the flags that these threads read,
+//! the results of the threads, and their time limits.
 //!
 //! The threads own the objects that they use. If a thread waits in a system call that never
 //! returns, the run can therefore abandon this thread and still end with a report.
@@ -16,21 +16,21 @@ use plimsoll_sys::clock::monotonic_ns;
 use super::drive::Stop;
 use crate::{EngineError, defect, stop_request};
 
-/// Interval at which the coordinator polls for threads that have ended.
+/// Interval at which the coordinator checks which threads have ended.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Maximum time that is counted between two polls, in ns. A longer time is not counted, because the
-/// threads cannot send messages while the whole process is stopped.
+/// Maximum time that is counted between two checks, in ns. A longer time is reduced to this value:
+/// while the whole process is suspended, the threads cannot send messages.
 const POLL_NS_MAX: u64 = 2 * TICK.as_nanos() as u64;
 
-/// Flags that the threads read.
+/// Flags that the driving threads read.
 #[derive(Debug)]
 pub(super) struct Flags {
     /// Time at which the run must stop; `u64::MAX` if no stop was requested.
     pub at_ns: AtomicU64,
-    /// Delay from the time of the stop until the threads could read it.
+    /// How long after the time of the stop the threads could read it, in ns.
     pub late_ns: AtomicU64,
-    /// True if one of the threads failed.
+    /// True if a thread has failed.
     pub failed: AtomicBool,
     /// True if the threads must end immediately, even if operations are in flight.
     pub abort: AtomicBool,
@@ -51,7 +51,7 @@ impl Flags {
         Stop { at_ns: &self.at_ns, failed: &self.failed, abort: &self.abort }
     }
 
-    /// Sets the time of the stop if a stop has been requested.
+    /// If a stop was requested, sets the time at which the threads stop.
     pub fn forward_stop(&self, stop: &AtomicBool) {
         if !stop.load(Ordering::Relaxed) || self.at_ns.load(Ordering::Relaxed) != u64::MAX {
             return;
@@ -62,8 +62,8 @@ impl Flags {
     }
 }
 
-/// Driving threads. If this value is dropped early, the threads are aborted, and the drop waits for
-/// them.
+/// Driving threads of a run. If this value is dropped before they end, the drop aborts the threads
+/// and waits for them.
 pub(super) struct DrivingThreads<L> {
     pub flags: Arc<Flags>,
     sender: Sender<(usize, Result<L, EngineError>)>,
@@ -71,24 +71,24 @@ pub(super) struct DrivingThreads<L> {
     finished: Vec<Option<Result<L, EngineError>>>,
     abort_ns: Option<u64>,
     silence: ThreadSilence,
-    /// True if a silent thread caused the abort.
+    /// True if the abort was caused by a silent thread.
     was_silent: bool,
 }
 
-/// Detects silent threads. A thread that waits in a system call sends no messages. Only time during
-/// which the coordinator was running is counted.
+/// Detects silent threads. A thread that waits in a system call sends no messages. Silence is only
+/// counted while the coordinator itself is running.
 #[derive(Debug, Default)]
 struct ThreadSilence {
     max_ns: u64,
     polled_ns: u64,
     running_ns: u64,
-    /// For each thread: `running_ns` at its last message. `None` after its final message, and for
-    /// threads without a limit.
+    /// For each thread: value of `running_ns` when its last message arrived; `None` after its final
+    /// message. The list is empty if the silence of threads is not limited.
     last_message_ns: Vec<Option<u64>>,
 }
 
 impl ThreadSilence {
-    /// Returns true if a running thread has not sent a message for too long.
+    /// Returns true if a running thread has been silent for too long.
     fn poll(&mut self, now_ns: u64, is_running: impl Fn(usize) -> bool) -> bool {
         self.running_ns += now_ns.saturating_sub(self.polled_ns).min(POLL_NS_MAX);
         self.polled_ns = self.polled_ns.max(now_ns);
@@ -114,7 +114,7 @@ impl<L: Send + 'static> DrivingThreads<L> {
         }
     }
 
-    /// Starts a thread. If it panics, its result is an error.
+    /// Starts a thread. If the thread panics, its result is an error.
     pub fn start(
         &mut self,
         name: &str,
@@ -128,7 +128,7 @@ impl<L: Send + 'static> DrivingThreads<L> {
                 flags.failed.store(true, Ordering::Relaxed);
                 flags.abort.fetch_or(matches!(error, EngineError::Defect(_)), Ordering::Relaxed);
             }
-            // If the run has abandoned this thread, the channel has no receiver.
+            // If the run has abandoned this thread, nobody receives the result.
             let _ = sender.send((index, finished));
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(all);
@@ -140,7 +140,7 @@ impl<L: Send + 'static> DrivingThreads<L> {
 }
 
 impl<L> DrivingThreads<L> {
-    /// From `start_ns` on, aborts the run if a thread sends no message for more than `max_ns`.
+    /// After `start_ns`, aborts the run if any thread sends no message for more than `max_ns`.
     pub fn limit_silence(&mut self, max_ns: u64, start_ns: u64) {
         let last_message_ns = vec![Some(0); self.finished.len()];
         self.silence =
@@ -154,10 +154,10 @@ impl<L> DrivingThreads<L> {
         }
     }
 
-    /// Collects results. Returns true if all threads have ended, or if the grace period is over.
-    /// After a panic in any thread, aborts the threads, so that they abandon operations in flight.
-    /// Also aborts the threads if a thread is silent for too long, or if the timeout after the
-    /// operator's request to stop has passed.
+    /// Collects the results of threads that have ended. Returns true if all threads have ended, or
+    /// if the grace period is over. Aborts the threads in three cases, so that they abandon
+    /// operations in flight. A thread has panicked, a thread has been silent for too long, or the
+    /// time limit after the operator's request to stop has passed.
     pub fn poll_finished(&mut self) -> bool {
         for (index, finished) in self.results.try_iter() {
             self.finished[index] = Some(finished);
@@ -180,7 +180,7 @@ impl<L> DrivingThreads<L> {
         now_ns.saturating_sub(*self.abort_ns.get_or_insert(now_ns)) > stop_request::THREAD_EXIT_NS
     }
 
-    /// Waits for the threads and returns their results. An abandoned thread yields
+    /// Waits for the threads and returns their results. The result of an abandoned thread is
     /// [`EngineError::Abandoned`].
     pub fn end(mut self) -> Vec<Result<L, EngineError>> {
         self.wait_for_all();
@@ -218,7 +218,8 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// Polls every 20 ms during these seconds. Returns true if a thread was silent for too long.
+    /// Simulates a check every 20 ms in this range of seconds. Returns true if a thread was silent
+    /// for too long.
     fn poll(threads: &mut DrivingThreads<()>, seconds: std::ops::Range<u64>) -> bool {
         let mut times = (seconds.start * 50..seconds.end * 50).map(|tick| tick * SECOND_NS / 50);
         times

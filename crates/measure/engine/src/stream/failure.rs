@@ -1,4 +1,4 @@
-//! Turns a failed operation into an error with path and offset.
+//! Converts a failed operation to an error that contains the path and the offset.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use plimsoll_sys::op::OpKind;
 use super::source::Op;
 use crate::EngineError;
 
-/// Describes `result`. Either it differs from the transfer that `op` requested, or the transfer was
-/// complete and its content failed the check.
+/// Returns the error for an operation with this `result`. If `result` differs from the transfer
+/// that `op` requested, the transfer failed. Otherwise, the transferred content failed its check.
 #[must_use]
 pub fn describe(path: PathBuf, op: &Op, result: Result<u32, i32>) -> EngineError {
     let (offset_bytes, size_bytes) = (op.offset_bytes, op.size_bytes);

@@ -1,9 +1,10 @@
-//! Source of operations for files and devices: the streams of a matrix
-//! (`plimsoll_workload::matrix`).
+//! Source of operations for the streams of a matrix (`plimsoll_workload::matrix`), for files and
+//! devices.
 //!
-//! The workload chooses every operation, so a plan has the same operations on files, over NFS and
-//! on a model. This source passes them to the driver, fills writes and checks reads. Operations on
-//! names and attributes need a target that supports them. Other targets reject them at the start.
+//! The workload chooses every operation. A plan therefore has the same operations on files, over
+//! NFS and on a model. This source passes the operations to the driver, fills the buffers of writes
+//! and checks the data of reads. Operations on names and attributes need a target that supports
+//! them. Other targets reject these operations when the run starts.
 
 use std::sync::Arc;
 
@@ -20,67 +21,68 @@ use crate::backend::NameOp;
 
 #[derive(Clone, Debug)]
 pub enum WriteContent {
-    /// The initial content of the buffers: incompressible bytes, which are the same in every write.
+    /// Every write contains the initial content of its buffer, which is incompressible.
     Buffers,
-    /// Content that is generated for each write and not tracked. It is never repeated.
+    /// The content is generated for each write and is never repeated. It is not tracked.
     Made(Content),
-    /// Generated content that is tracked for the blocks in the sample.
+    /// The content is generated. It is tracked only for the blocks in the sample.
     Sampled {
         /// Generator of the content.
         content: Content,
-        /// Sample that all threads share.
+        /// Sample of blocks. All threads share it.
         sample: Arc<Sample>,
     },
-    /// Generated content that is tracked for all blocks: the generations record the expected
+    /// The content is generated. It is tracked for all blocks: the generations record the expected
     /// content of each unit of a file.
     Tracked {
         /// Generator of the content.
         content: Content,
-        /// Generations for each file, shared by all threads.
+        /// Generations of the units in each file. All threads share them.
         generations: Arc<[Generations]>,
-        /// True to check every bit of every read.
+        /// True if every bit of every read is checked.
         verify_reads: bool,
-        /// If `verify_reads` is false, only the reads of blocks in this sample are checked.
+        /// Sample of blocks. If `verify_reads` is false, only reads that touch these blocks are
+        /// checked.
         sample: Option<Arc<Sample>>,
     },
 }
 
-/// Reason why a stream can't be driven here.
+/// Reason why this thread can't drive a stream.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SourceError {
     /// The stream itself is invalid.
     #[error(transparent)]
     Stream(#[from] MatrixError),
-    /// The content can't be generated for the stream's transfers.
+    /// The content can't be generated for transfers of the stream's sizes.
     #[error("stream {stream:?}: {source}")]
     Content {
         stream: String,
-        /// Reason why the content does not fit.
+        /// Reason why the content can't be generated.
         source: ContentError,
     },
     /// The plan checks reads, but the content has no stamps.
     #[error("stream {0:?}: reads can't be checked without stamps")]
     NoStamps(String),
-    /// The generations don't include all blocks of the operations.
+    /// Generations are not tracked for all blocks that the operations access.
     #[error("stream {stream:?}: in file {file}, the generations of only {units} units are tracked")]
     Untracked {
         stream: String,
         file: u32,
-        /// Number of units of the file that are tracked.
+        /// Number of units in the file whose generations are tracked.
         units: usize,
     },
 }
 
-/// Result of the checks of a thread's reads.
+/// Result of the content checks for all reads of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Checks {
-    /// Number of units with each verdict.
+    /// Number of units, counted by verdict.
     pub counts: DamageCounts,
-    /// First damaged unit.
+    /// First damaged unit that was detected.
     pub first_finding: Option<Finding>,
-    /// Number of reads of the measured phase that were checked.
+    /// Number of checked reads in the measured phase.
     pub reads: u64,
-    /// Number of intact units in these reads.
+    /// Number of intact units in the checked reads of the measured phase.
     pub units: u64,
 }
 
@@ -92,21 +94,21 @@ enum Work {
     Tracked(Box<TrackedWork>),
 }
 
-/// State of a source that tracks every write.
+/// State of a source whose writes are all tracked.
 #[derive(Debug)]
 struct TrackedWork {
     tracker: Tracker,
     verify_reads: bool,
     sample: Option<Arc<Sample>>,
     unit_bytes: u64,
-    /// Number of reads of the measured phase that were checked.
+    /// Number of checked reads in the measured phase.
     reads: u64,
-    /// Number of intact units in reads before the measured phase.
+    /// Number of intact units in the checked reads before the measured phase.
     good_before: u64,
 }
 
 impl TrackedWork {
-    /// Returns true if this read must be checked.
+    /// Returns true if the content of this read must be checked.
     #[inline]
     fn checks(&self, file: u32, offset_bytes: u64, size_bytes: u32) -> bool {
         let (first, units) =
@@ -116,28 +118,28 @@ impl TrackedWork {
     }
 }
 
-/// Source for those clients of a stream that one thread drives.
+/// Source of operations for the clients of one stream that one thread drives.
 #[derive(Debug)]
 pub struct MatrixSource {
     part: StreamPart,
-    /// Number of each client in the stream.
+    /// For each client of this source: its number in the stream.
     clients: Box<[u32]>,
     first_class: u16,
     work: Work,
-    /// The last operation, if it was an operation on names or attributes.
+    /// Latest operation, if it was an operation on names or attributes.
     names: Option<NameOp>,
-    /// Profiler of the operations; `None` if the run does not profile operations.
+    /// Profiler that counts the operations; `None` if the run does not profile operations.
     profiler: Option<Box<AccessProfiler>>,
     /// True if the target supports operations on names.
     has_names: bool,
 }
 
 impl MatrixSource {
-    /// Creates a source for the clients of a stream whose numbers are in `clients`, with at most
-    /// `places` operations in flight.
+    /// Creates a source for some clients of a stream. `clients` contains the numbers of these
+    /// clients in the stream, and `places` is the maximum number of operations in flight.
     ///
     /// # Errors
-    /// [`SourceError`]: the stream can't be driven with this content.
+    /// [`SourceError`] if the stream can't be driven with this content.
     pub fn new(
         config: StreamConfig,
         clients: Box<[u32]>,
@@ -172,27 +174,27 @@ impl MatrixSource {
         Ok(Self { part, clients, first_class: 0, work, names: None, profiler: None, has_names })
     }
 
-    /// Sets the number of the first class to `first_class`, so that several streams can be recorded
-    /// together.
+    /// Sets the number of the source's first class. With different numbers, several streams can be
+    /// recorded together.
     #[must_use]
     pub fn with_first_class(mut self, first_class: u16) -> Self {
         self.first_class = first_class;
         self
     }
 
-    /// Returns the numbers of the clients in the stream.
+    /// Returns the numbers that this source's clients have in the stream.
     #[must_use]
     pub fn clients(&self) -> &[u32] {
         &self.clients
     }
 
-    /// Returns the number of the source's first class.
+    /// Returns the number of this source's first class.
     #[must_use]
     pub fn first_class(&self) -> u16 {
         self.first_class
     }
 
-    /// Returns true if the source replays a trace and has issued all of it.
+    /// Returns true if the source replays a trace and has issued all operations of its part.
     #[must_use]
     pub fn is_replayed(&self) -> bool {
         self.part.is_replayed()
@@ -211,7 +213,7 @@ impl MatrixSource {
         self.profiler.as_deref()
     }
 
-    /// Returns the current results of the checks.
+    /// Returns the results of all checks so far.
     #[must_use]
     pub fn checks(&self) -> Checks {
         match &self.work {
@@ -238,7 +240,7 @@ impl MatrixSource {
     }
 }
 
-/// Checks that the content fits the transfers.
+/// Checks that content can be generated for the sizes of the transfers.
 ///
 /// # Errors
 /// [`SourceError::Content`].
@@ -251,8 +253,8 @@ pub fn check_content(config: &StreamConfig, content: &Content) -> Result<(), Sou
     Ok(())
 }
 
-/// Checks that the content fits the transfers, and that the generations include all blocks of the
-/// files.
+/// Checks that content can be generated for the sizes of the transfers, and that the generations of
+/// all blocks are tracked.
 fn check(config: &StreamConfig, content: &WriteContent) -> Result<(), SourceError> {
     let (content, generations, verify_reads) = match content {
         WriteContent::Buffers => return Ok(()),
@@ -300,7 +302,7 @@ fn kind(kind: matrix::OpKind) -> Option<OpKind> {
 }
 
 impl MatrixSource {
-    /// Stores an operation on names or attributes for [`Source::names`].
+    /// Stores an operation on names or attributes, which [`Source::names`] returns later.
     fn named(&mut self, kind: MetadataKind, client: u32, next: &matrix::Op) -> Op {
         let matrix::Op { share, file, name, new_name, .. } = *next;
         self.names = Some(NameOp { kind, client, share, file, name, new_name });

@@ -1,52 +1,55 @@
-//! Passes snapshots from a driving thread to the writer. Neither waits for the other.
+//! Passes snapshots from a driving thread to the writer. Neither thread waits for the other.
 //!
-//! A few boxes circulate. The driver fills a box, sends it at the end of an interval, and continues
-//! with an empty box that the writer has returned. If the writer is late and no empty box is
-//! available, the driver continues to fill its current box: the interval becomes longer, and no
-//! data is lost. The intervals at the start and the end of the measurement are never extended in
-//! this way. Two boxes are reserved for them, so that a late writer cannot mix warm-up, measurement
-//! and drain. Both directions are bounded channels, which never block the driver.
+//! A few boxes circulate between the two threads. The driver fills a box, sends it at the end of an
+//! interval, and continues with an empty box that the writer has returned. If the writer is late,
+//! there may be no empty box. The driver then continues to fill its current box: the interval
+//! becomes longer, but no data is lost. The intervals at the start and at the end of the
+//! measurement never become longer in this way. Two boxes are reserved for them, so that a late
+//! writer cannot mix the records of warm-up, measurement and drain. Both directions are bounded
+//! channels, which never block the driver.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use plimsoll_record::histogram::HistogramTable;
 use plimsoll_record::snapshot::IntervalRecorder;
 
-/// Number of boxes that circulate for each thread: one is being filled, one is in transit, one is
-/// spare.
+/// Number of boxes that circulate for each thread: the driver is filling one box, one box is being
+/// transferred, and one box is a spare.
 const BOXES: usize = 3;
 
-/// Number of boxes that are reserved for the start and the end of the measurement.
+/// Number of boxes that are reserved for the start and for the end of the measurement.
 const RESERVE: usize = 2;
 
-/// The driver's end of the channels.
+/// Sending end for a driver: it sends filled boxes and receives empty boxes.
 #[derive(Debug)]
 pub struct Outbox {
     current: Box<IntervalRecorder>,
     filled: SyncSender<Box<IntervalRecorder>>,
     empty: Receiver<Box<IntervalRecorder>>,
-    /// Boxes that are used at the start of a phase if the writer has not returned an empty box.
-    // They are boxed in advance, because the driver must not allocate memory during a load.
+    /// Reserved boxes. A box is taken from here at the start of a phase if the writer has not
+    /// returned an empty box.
+    // Each recorder is allocated in its box before the load, because the driver must not allocate
+    // memory during a load.
     #[allow(clippy::vec_box)]
     reserve: Vec<Box<IntervalRecorder>>,
-    /// Number of intervals that were extended because no empty box was available.
+    /// Number of intervals that became longer because no empty box was available.
     merged: u64,
 }
 
-/// The writer's end of the channel that returns boxes to one driver.
+/// Channel through which the writer returns boxes to one driver.
 #[derive(Clone, Debug)]
 pub struct SnapshotReturns(Sender<Box<IntervalRecorder>>);
 
 impl SnapshotReturns {
-    /// Returns an emptied box.
+    /// Returns an empty box to the driver.
     pub fn return_box(&self, records: Box<IntervalRecorder>) {
-        // If the driver has ended, the box is dropped.
+        // If the driver has ended, nobody receives the box, and it is dropped.
         let _ = self.0.send(records);
     }
 }
 
-/// Creates the receiving end of the writer and, for each group, a driver's end with its return
-/// channel.
+/// Creates the channels. Returns the receiver for the writer and, for each group, the driver's
+/// outbox with its return channel.
 #[must_use]
 pub fn connect(
     cells: &[usize],
@@ -57,7 +60,7 @@ pub fn connect(
         let fresh =
             || Box::new(IntervalRecorder::new(group, *cells, HistogramTable::sparse(*cells)));
         for _ in 1..BOXES {
-            // The receiver still exists, so this call cannot fail.
+            // The receiver still exists here, so this call cannot fail.
             let _ = back.send(fresh());
         }
         let reserve = (0..RESERVE).map(|_| fresh()).collect();
@@ -74,9 +77,9 @@ impl Outbox {
         &mut self.current
     }
 
-    /// Sends the current snapshot if an empty box is available. At the start and the end of the
-    /// measurement, always sends it. The next snapshot begins at `now_ns` as interval `next`;
-    /// `drain` is true if the next snapshot begins after the stop.
+    /// Sends the current snapshot if an empty box is available. At the start and at the end of the
+    /// measurement, always sends the snapshot. The next snapshot starts at `now_ns` and belongs to
+    /// interval `next`. `drain` is true if the next snapshot starts after the stop.
     pub fn close_interval(&mut self, now_ns: u64, next: i64, drain: bool) {
         let ended = &self.current.snapshot;
         let is_boundary = (ended.interval < 0) != (next < 0) || ended.drained != drain;
@@ -89,11 +92,12 @@ impl Outbox {
         filled.snapshot.end_ns = now_ns;
         let begun = &mut self.current.snapshot;
         (begun.interval, begun.start_ns, begun.drained) = (next, now_ns, drain);
-        // The channel has space for every box. If the writer has ended, the snapshot is dropped.
+        // The channel has space for every box, so this call does not block. If the writer has
+        // ended, the snapshot is dropped.
         let _ = self.filled.try_send(filled);
     }
 
-    /// Sends the last snapshot. Returns the number of intervals that were extended.
+    /// Sends the last snapshot. Returns the number of intervals that became longer.
     pub fn finish(mut self, now_ns: u64) -> u64 {
         (self.current.snapshot.end_ns, self.current.snapshot.last) = (now_ns, true);
         let _ = self.filled.try_send(self.current);
@@ -127,8 +131,8 @@ mod tests {
     fn a_late_writer_does_not_move_the_start_or_the_end_of_the_measurement() {
         let (inbox, mut ends) = connect(&[1]);
         let (mut outbox, returns) = ends.remove(0);
-        // The writer returns no boxes: 100 operations in each interval, 5 intervals of warm-up, 5
-        // measured, then the drain.
+        // In this test, the writer returns no boxes. The warm-up and the measurement have five
+        // intervals each, and then the drain follows. Each of these intervals has 100 operations.
         outbox.current().snapshot.interval = -5;
         for next in -4..=6 {
             for _ in 0..100 {

@@ -1,8 +1,9 @@
-//! Start times of the operations of a group of clients.
+//! Determines the start times of operations for a group of clients.
 //!
-//! The driver polls [`Pacing::next`] for due starts and calls [`Pacing::completed`] when a slot
-//! becomes free. A *slot* (`place`) is one of the operations that may be in flight; its number
-//! identifies the operation everywhere in the driver.
+//! The driver calls [`Pacing::next`] repeatedly to get operations that are due, and
+//! [`Pacing::completed`] when a slot becomes free. The group may have a fixed number of operations
+//! in flight. Each of them has a *slot* (`place`). The driver identifies an operation by the number
+//! of its slot.
 
 mod any_pacing;
 mod batch_barrier;
@@ -18,53 +19,56 @@ pub use gated::Gated;
 pub use open_loop::OpenLoop;
 pub use rate_cap::RateCap;
 
-/// A due start.
+/// Start of an operation that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// Slot of the operation.
+    /// Slot in which the operation runs.
     pub place: u32,
-    /// Client of the operation.
+    /// Client that issues the operation.
     pub client: u32,
     /// Intended start time. The latency is measured from this time.
     pub intended_ns: u64,
-    /// True if no slot was free at the intended start time.
+    /// True if no slot was free at the intended start time, so that the operation had to wait.
     pub held: bool,
 }
 
-/// Pacing of a group. See the module documentation.
+/// Pacing of a group of clients. See the module documentation.
 pub trait Pacing {
-    /// Returns true if starts follow a schedule, so that a start can be late. Called once.
+    /// Returns true if a schedule determines the start times, so that a start can be late. The
+    /// driver calls this only once.
     fn is_scheduled(&self) -> bool;
 
-    /// Returns the next start that is due at `now_ns`.
+    /// Returns the next operation that is due at `now_ns`.
     fn next(&mut self, now_ns: u64) -> Option<Start>;
 
-    /// Returns the time at which the next start is due, or `None` if the start depends on a
-    /// completion. If the time is in the past, the start is due now.
+    /// Returns the time at which the next operation is due. Returns `None` if it can only start
+    /// after a completion. If the time is in the past, the operation is due now.
     fn due_ns(&self) -> Option<u64>;
 
-    /// Computes later starts in advance. Called while no start is due.
+    /// Computes later start times in advance. The driver calls this while no operation is due.
     fn prepare(&mut self) {}
 
-    /// Reports that the operation in `place` has completed.
+    /// Called when the operation in the slot `place` has completed.
     fn completed(&mut self, place: u32, now_ns: u64);
 
-    /// Reports that the client to which this start belongs has ended. The slot is then not used
-    /// again.
+    /// Called when the client to which this start belongs has no more operations. The slot is then
+    /// not used again.
     fn retire(&mut self, start: Start);
 
-    /// Prevents starts that are intended at or after `stop_ns`. Open loops still return operations
-    /// that were intended before this time.
+    /// Prevents starts whose intended time is `stop_ns` or later. Open loops still return
+    /// operations whose intended time is earlier.
     fn stop(&mut self, stop_ns: u64);
 
-    /// Calls `each` with client and intended time of each operation that was due before the stop
-    /// and never started. Called once, at the end.
+    /// Calls `each` for each operation that was due before the stop and never started. The
+    /// arguments are the client and the intended start time. The driver calls this function once,
+    /// at the end.
     fn never_started(&mut self, each: &mut dyn FnMut(u32, u64)) {
         let _ = each;
     }
 }
 
-/// Returns the client of each slot. Each client has `depth` consecutive slots.
+/// Returns the number of the client that owns each slot. Each client owns as many consecutive slots
+/// as its depth in `depths`.
 #[must_use]
 pub fn places_of(depths: &[u32]) -> Vec<u32> {
     let each = depths.iter().enumerate();

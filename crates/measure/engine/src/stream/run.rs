@@ -1,4 +1,5 @@
-//! Run of streams: one thread for each group of clients, a common schedule, and one writer.
+//! Runs streams. Each group of clients has one thread. All threads share one schedule and one
+//! writer.
 
 mod group;
 mod report;
@@ -28,22 +29,22 @@ use crate::s3::S3Target;
 use crate::{EngineError, stop_request};
 use group::{ReadySignal, run_group};
 
-/// Polling interval while threads open their targets.
+/// Interval at which the coordinator checks the threads while they open their targets.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Length of the measurement for a pass over data. It is practically unlimited, because the pass
-/// ends when all data is processed.
+/// Length of the measurement if the run is a pass over data. It is practically unlimited, because
+/// the pass ends when all data is processed.
 pub(crate) const UNTIL_DONE_NS: u64 = u64::MAX / 4;
 
-/// Time from the moment when all threads are ready to the start of the load, in ns.
+/// Time from the moment at which all threads are ready until the load starts, in ns.
 const LEAD_NS: u64 = 5_000_000;
 
-/// Target of a group's operations.
+/// Target on which a group executes its operations.
 #[derive(Debug)]
 pub enum Target {
-    /// No target: every operation completes immediately.
+    /// Null target: every operation completes immediately.
     Null,
-    /// Files. The run itself sets queue depth and arena.
+    /// Files on this host. The run itself sets the queue depth and the arena.
     Files(BackendConfig),
     /// NFS exports.
     Nfs(NfsTarget),
@@ -51,32 +52,33 @@ pub enum Target {
     S3(Box<S3Target>),
 }
 
-/// Clients that one thread drives.
+/// A group: the clients that one thread drives.
 #[derive(Debug)]
 pub struct Group<S> {
     pub name: String,
-    /// CPU placement of the thread.
+    /// CPU on which the thread is placed, and the reason.
     pub place: Placement,
-    /// Target of the operations.
+    /// Target on which the thread executes its operations.
     pub target: Target,
-    /// Source of the operations.
+    /// Source that chooses the operations.
     pub source: S,
     pub clients: u32,
-    /// Pacing of the clients.
+    /// Pacing that determines when operations start.
     pub pace: Pace,
-    /// Rate cap of closed loops: no operation starts before its time on this schedule.
+    /// Rate cap for closed loops: each operation starts at its time on this schedule or later.
+    /// `None` if the rate is not limited.
     pub cap: Option<CapTurns>,
-    /// Size of the largest operation.
+    /// Size of the largest operation in bytes.
     pub size_bytes_max: u32,
-    /// The group ends after this number of operations.
+    /// Maximum number of operations in the group. After that, the group ends.
     pub operations_max: u64,
-    /// Time before a scheduled start at which the thread stops sleeping and begins to poll the
-    /// clock.
+    /// Time in ns before a scheduled start at which the thread stops sleeping and begins to poll
+    /// the clock.
     pub spin_ns: u64,
 }
 
 impl<S> Group<S> {
-    /// Replaces the source. Returns the new group and the old source.
+    /// Replaces the source of the group. Returns the new group and the old source.
     fn replace_source<T>(self, source: T) -> (Group<T>, S) {
         let Self { name, place, target, clients, pace, cap, .. } = self;
         let (size_bytes_max, operations_max) = (self.size_bytes_max, self.operations_max);
@@ -97,35 +99,37 @@ impl<S> Group<S> {
     }
 }
 
-/// Durations and options of a run.
+/// Durations and options of a run of streams.
 #[derive(Clone, Debug)]
 pub struct RunConfig {
-    /// Names of the classes; [`super::source::Op::class`] is an index into this list.
+    /// Names of all classes. [`super::source::Op::class`] is an index into this list.
     pub classes: Vec<String>,
-    /// Length of the warm-up before the measurement. The warm-up is recorded separately.
+    /// Length of the warm-up before the measurement, in ns. The warm-up is recorded separately.
     pub warm_up_ns: u64,
-    /// Length of the measurement.
+    /// Length of the measurement in ns.
     pub measure_ns: u64,
-    /// Length of an interval, at least 10 ms.
+    /// Length of an interval in ns. It is at least 10 ms.
     pub interval_ns: u64,
-    /// Time for which the threads wait, after the stop, for operations in flight ([`drain`]).
+    /// Time for which the threads wait after the stop for operations in flight, in ns ([`drain`]).
     pub drain_ns: u64,
-    /// Time after the stop in which the threads still start operations that were due before the
-    /// stop.
+    /// Time after the stop during which the threads still start operations that were due before the
+    /// stop, in ns.
     pub backlog_ns: u64,
-    /// True to also record totals for each client (some hundred KiB of memory per client and
-    /// class).
+    /// True if the run also records totals for each client. This takes some hundred KiB of memory
+    /// for each client and class.
     pub per_client: bool,
-    /// True to continue after a failed operation.
+    /// True if the run continues after a failed operation.
     pub carry_on: bool,
-    /// Maximum time for which a thread polls for completions before it sleeps.
+    /// Maximum time for which a thread polls for completions before it sleeps, in ns.
     pub spin_ns: u64,
-    /// Time without a completion after which the run treats storage of this host as failed.
+    /// Time limit in ns. If no operation completes in this time, the run treats the storage of this
+    /// host as failed.
     pub outage_max_ns: u64,
 }
 
 impl RunConfig {
-    /// Creates a measurement of `measure_ns` with the given classes and intervals of one second.
+    /// Creates a configuration with the given classes, a measurement of `measure_ns` and intervals
+    /// of one second.
     #[must_use]
     pub fn new(classes: &[&str], measure_ns: u64) -> Self {
         Self {
@@ -146,12 +150,13 @@ impl RunConfig {
 /// Shortest interval.
 pub const INTERVAL_NS_MIN: u64 = 10_000_000;
 
-/// Runs `groups` until the measurement is over, `stop` is set or an operation fails. Calls `each`
-/// on the calling thread with the row of each complete interval.
+/// Runs `groups` until the measurement is over, until `stop` becomes true, or until an operation
+/// fails. For each complete interval, calls `each` on the calling thread with the row of this
+/// interval.
 ///
 /// # Errors
-/// Fails if a target can't be opened or if a queue fails. A failed operation is in
-/// [`GroupReport::failure`].
+/// Fails if a target can't be opened or if a queue fails. If only an operation fails, this function
+/// returns no error, and [`GroupReport::failure`] contains the operation.
 pub fn run<S: Source + Send + 'static>(
     config: &RunConfig,
     groups: Vec<Group<S>>,
@@ -167,9 +172,9 @@ pub fn run<S: Source + Send + 'static>(
     report.error.take().map_or(Ok(report), Err)
 }
 
-/// Does the same as [`run`], sends events to `on_event`, and also returns the sources of the
-/// threads. If a thread panicked or was abandoned, its source is missing. [`RunReport::error`]
-/// contains the error that ended a started run early.
+/// Does the same as [`run`], but sends events to `on_event`. Also returns the sources of the
+/// threads. If a thread panicked or was abandoned, its source is missing. If a run that has started
+/// ends early because of an error, [`RunReport::error`] contains this error.
 ///
 /// # Errors
 /// Fails if a target can't be opened.
@@ -211,7 +216,7 @@ pub fn run_with_events<S: Source + Send + 'static>(
     if is_ready {
         on_event(Event::Starts { measure_from_ns });
         for gate in &gates {
-            // If a thread has ended, its result contains the reason.
+            // If a thread has ended, its result states the reason.
             let _ = gate.send(start_ns);
         }
         if let Some(silence_max_ns) = silence_max_ns {
@@ -231,8 +236,8 @@ pub fn run_with_events<S: Source + Send + 'static>(
     Ok((report, sources))
 }
 
-/// Returns the maximum time between two messages of a thread. Returns `None` for a server, because
-/// its client has its own timeout.
+/// Returns the maximum time between two messages of a thread. Returns `None` if the target is a
+/// server, because the client of the server has its own time limit.
 fn silence_max_ns<S>(config: &RunConfig, groups: &[Group<S>]) -> Option<u64> {
     let is_remote = |group: &Group<S>| matches!(group.target, Target::Nfs(_) | Target::S3(_));
     let interval_ns = config.interval_ns.max(INTERVAL_NS_MIN);
@@ -241,7 +246,7 @@ fn silence_max_ns<S>(config: &RunConfig, groups: &[Group<S>]) -> Option<u64> {
 }
 
 /// Waits until all threads have opened their targets, and then returns true. Returns false if a
-/// thread failed, or shortly after the operator has requested a stop.
+/// thread failed. Also returns false shortly after the operator has requested a stop.
 fn wait_until_ready<L: Send + 'static>(
     ready: &Receiver<bool>,
     thread_count: usize,
@@ -257,7 +262,8 @@ fn wait_until_ready<L: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => {
                 on_event(Event::Tick);
                 threads.flags.forward_stop(stop);
-                // A thread that has ended was never ready, or has panicked after it was ready.
+                // A thread that has ended either was never ready, or has panicked after it was
+                // ready.
                 if threads.poll_finished() || threads.flags.abort.load(Ordering::Relaxed) {
                     return false;
                 }
@@ -267,7 +273,7 @@ fn wait_until_ready<L: Send + 'static>(
     true
 }
 
-/// Assembles the report from the results of all threads.
+/// Creates the report from the results of all threads.
 fn assemble_report<S>(
     results: Vec<Result<Option<(GroupReport, S)>, EngineError>>,
     started: bool,

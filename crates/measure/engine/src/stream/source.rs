@@ -1,4 +1,4 @@
-//! Sources of operations.
+//! Sources, which choose the operations that a driver executes.
 
 use std::any::Any;
 
@@ -6,116 +6,120 @@ use plimsoll_sys::op::OpKind;
 
 use crate::backend::NameOp;
 
-/// Tag of an operation whose completion the source ignores ([`SourceCallbacks::followed`]).
+/// Tag for operations whose completion the source ignores ([`SourceCallbacks::followed`]).
 pub const UNFOLLOWED: u32 = u32::MAX;
 
-/// One operation of a client.
+/// One operation that a client issues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
     /// Kind of operation.
     pub kind: OpKind,
-    /// Class that records the operation.
+    /// Number of the class in which the operation is recorded.
     pub class: u16,
-    /// Index into the file table.
+    /// Index of the file in the file table.
     pub file: u32,
-    /// Byte offset in the file.
+    /// Offset in the file, in bytes.
     pub offset_bytes: u64,
     /// Number of bytes to transfer; 0 for a flush.
     pub size_bytes: u32,
-    /// Tag for the source. The source receives it again with the completion.
+    /// Number that the source chooses. The driver passes it back to the source with the completion.
     pub tag: u32,
 }
 
-/// Methods of a source that the driver must call.
+/// Determines which methods of a source the driver must call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceCallbacks {
-    /// True to call [`Source::fill`] before each write.
+    /// True if the driver calls [`Source::fill`] before each write.
     pub fill: bool,
-    /// True to call [`Source::completed`] or [`Source::failed`] after each operation.
+    /// True if the driver calls [`Source::completed`] or [`Source::failed`] after each operation.
     pub completions: bool,
-    /// True to call [`Source::completed`] and [`Source::failed`] only for operations whose tag is
-    /// not [`UNFOLLOWED`].
+    /// True if these calls are only made for operations whose tag is not [`UNFOLLOWED`]. The calls
+    /// are [`Source::completed`] and [`Source::failed`].
     pub followed: bool,
-    /// True to call [`Source::wants_read_sample`] after each complete read.
+    /// True if the driver calls [`Source::wants_read_sample`] after each read that transferred all
+    /// its bytes.
     pub read_samples: bool,
-    /// True to call [`Source::names`] after an operation without data ([`OpKind::Nop`]).
+    /// True if the driver calls [`Source::names`] after an operation that transfers no data
+    /// ([`OpKind::Nop`]).
     pub names: bool,
-    /// Class that records the time of each write until the end of its flush; `None` if no flush
-    /// follows the writes.
+    /// Class in which the driver records how long each write took until the end of its flush.
+    /// `None` if no flush follows the writes.
     pub durable: Option<DurableWriteClass>,
-    /// Class that records the time to the first byte of reads, if the target reports it.
+    /// Class in which the driver records the time to the first byte of reads. `None` if the target
+    /// does not report this time.
     pub first_byte: Option<FirstByteClass>,
 }
 
-/// Classes for the reads of a source and for their first bytes.
+/// Classes in which the driver records the reads of a source and their first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstByteClass {
-    /// Class that records the time to the first byte.
+    /// Number of the class for the time to the first byte.
     pub class: u16,
-    /// Class that records complete reads.
+    /// Number of the class for the complete reads.
     pub reads: u16,
 }
 
-/// Durability of the writes of a source.
+/// How the writes of a source become durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableWriteClass {
-    /// Class that records writes together with their flushes.
+    /// Number of the class in which a write is recorded together with its flush.
     pub class: u16,
-    /// Number of writes of a client between two flushes.
+    /// Number of writes that a client issues between two flushes.
     pub every_writes: u32,
 }
 
-/// Operations of a group of clients. Drivers call most sources through a pointer, for each
-/// operation. The methods must not allocate memory, wait or read a clock.
+/// Source of operations for a group of clients. Drivers call most sources through a pointer for
+/// each operation. The methods must not allocate memory, wait, or read a clock.
 pub trait Source: Any {
-    /// Returns the methods that the driver must call. The driver reads this only once.
+    /// Returns which methods the driver must call. The driver calls this function only once.
     fn callbacks(&self) -> SourceCallbacks {
         SourceCallbacks::default()
     }
 
-    /// Returns the next operation of a client, or `None` after the client's end.
+    /// Returns the next operation of a client. Returns `None` if the client has no more operations.
     fn next(&mut self, client: u32) -> Option<Op>;
 
-    /// Returns the class of the client's next operation, which was due but will never start. The
-    /// driver does not issue this operation. Returns `None` after the client's end.
+    /// Returns the class of the client's next operation, if this operation was due but will never
+    /// start. The driver does not issue the operation. Returns `None` if the client has no more
+    /// operations.
     fn never_started(&mut self, client: u32) -> Option<u16> {
         self.next(client).map(|op| op.class)
     }
 
-    /// Returns the operation on names or attributes, if the last result of [`Source::next`] was
-    /// such an operation.
+    /// Returns the details of the operation from the last call of [`Source::next`], if it was an
+    /// operation on names or attributes.
     fn names(&self) -> Option<NameOp> {
         None
     }
 
-    /// Fills the buffer of a write just before it is issued.
+    /// Fills the buffer of a write. The driver calls this just before it issues the write.
     fn fill(&mut self, client: u32, op: &Op, buffer: &mut [u8]) {
         let _ = (client, op, buffer);
     }
 
-    /// Receives an operation that transferred all its bytes, with its buffer. Returns `false` if
-    /// the check of the content failed. The driver then counts an error, and the source stores the
-    /// finding.
+    /// Called when an operation has transferred all its bytes. The source receives the operation
+    /// and its buffer. Returns `false` if the content in the buffer is wrong. The driver then
+    /// counts an error, and the source stores the finding.
     fn completed(&mut self, client: u32, op: &Op, buffer: &mut [u8]) -> bool {
         let _ = (client, op, buffer);
         true
     }
 
-    /// Receives an operation that failed or transferred fewer bytes than requested.
+    /// Called when an operation has failed or has transferred fewer bytes than requested.
     fn failed(&mut self, client: u32, op: &Op) {
         let _ = (client, op);
     }
 
-    /// Returns true if the source checks the read that has just completed.
+    /// Returns true if the source will check the content of the read that has just completed.
     fn wants_read_sample(&mut self) -> bool {
         false
     }
 
-    /// Checks the content of a sampled read.
+    /// Checks the content of a read for which [`Source::wants_read_sample`] returned true.
     fn sample_read(&mut self, op: &Op, buffer: &[u8]) {
         let _ = (op, buffer);
     }
 
-    /// Marks the start of the measured phase. All earlier operations belonged to the warm-up.
+    /// Called when the measured phase starts. All earlier operations belong to the warm-up.
     fn begin_measurement(&mut self) {}
 }

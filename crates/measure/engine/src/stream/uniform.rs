@@ -1,10 +1,10 @@
-//! Minimal source, for measuring the maximum rate of a driver.
+//! Source with a minimal cost, which is used to measure the maximum rate of a driver.
 
 use plimsoll_sys::op::OpKind;
 
 use super::source::{Op, Source};
 
-/// Source of random 4 KiB operations over 1 TiB, for a driver without a target.
+/// Source of 4 KiB operations at random offsets in 1 TiB. It is used without a target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Uniform {
     state: u64,
@@ -19,7 +19,8 @@ impl Uniform {
 impl Source for Uniform {
     #[inline]
     fn next(&mut self, _: u32) -> Option<Op> {
-        // xorshift64 of G. Marsaglia, "Xorshift RNGs", Journal of Statistical Software 8(14), 2003.
+        // The generator is xorshift64 (G. Marsaglia, "Xorshift RNGs", Journal of Statistical
+        // Software 8(14), 2003).
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;

@@ -1,4 +1,4 @@
-//! Removal of the data of killed runs from a target.
+//! Removes data that killed runs left on a target.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
@@ -19,17 +19,17 @@ use crate::open_target::openat::names_in;
 /// Result of cleaning a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanupReport {
-    /// Directories of killed runs that were removed.
+    /// Paths of the directories that were removed. They belonged to killed runs.
     pub removed: Vec<PathBuf>,
-    /// Number of interrupted removals that were completed.
+    /// Number of interrupted removals that this function completed.
     pub finished: usize,
-    /// Directories that were not removed, because the user had requested that the run keep its
-    /// data.
+    /// Paths of the directories that were not removed, because the user had requested that the run
+    /// keep its data.
     pub kept: Vec<PathBuf>,
 }
 
-/// Removes the data of killed runs. `path` is a target directory, or a run's own directory. If
-/// `kept` is true, also removes data that runs kept because the user requested it.
+/// Removes the data of killed runs. `path` is a target directory, or a directory that a run
+/// created. If `kept` is true, also removes the data that runs kept on request of the user.
 ///
 /// # Errors
 /// Fails if a directory is in use, cannot be read, or contains files that Plimsoll did not create.
@@ -50,7 +50,7 @@ pub fn remove_data(
             (target, own)
         }
     };
-    // A running process holds the lock, but a killed process does not.
+    // If a process is still running, it holds the lock. A killed process does not hold it.
     let locks = lock_all(std::slice::from_ref(&target))?;
     let finished = finish_removals(&target, None);
     maps::forget(state_directory, &finished);
@@ -68,9 +68,10 @@ pub fn remove_data(
     Ok(cleaned)
 }
 
-/// Returns the names of files that a failed run of a plan left in a target directory. They are the
-/// lock file, data that was not closed, and data whose removal was interrupted. A name is also
-/// returned if the file system prevents the examination of the directory.
+/// Returns the names of files and directories that a failed run of a plan left in a target
+/// directory. They are the lock file, data that was not closed, and data whose removal was
+/// interrupted. If the file system prevents the examination of a directory, its name is also
+/// returned.
 ///
 /// # Errors
 /// Fails if the directory cannot be read.
@@ -90,7 +91,7 @@ pub fn leftovers(directory: &Path, plan: &str) -> Result<Vec<String>, EngineErro
     Ok(names.iter().filter(is_left).cloned().collect())
 }
 
-/// Returns the names of Plimsoll's own directories in `target`.
+/// Returns the names of the directories in `target` that Plimsoll created.
 fn own_directories(target: &TargetDirectory) -> std::io::Result<Vec<OsString>> {
     let mut own = names_in(target.fd.as_fd())?;
     own.retain(|name| {
@@ -100,7 +101,8 @@ fn own_directories(target: &TargetDirectory) -> std::io::Result<Vec<OsString>> {
     Ok(own)
 }
 
-/// Returns true if a run closed the data. A run keeps closed data only if the user requested it.
+/// Returns true if a run closed the data. A run leaves closed data only if the user requested that
+/// the run keep its data.
 fn is_closed(target: &TargetDirectory, name: &OsStr) -> bool {
     let Ok(own) = OwnDirectory::open_in(target, name) else { return false };
     let mail = manifest::<Mail>(&own).is_some_and(|found| found.state == StoreState::Clean);

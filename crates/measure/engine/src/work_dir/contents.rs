@@ -1,32 +1,33 @@
-//! Recognises the files in a run's own directory that belong to Plimsoll. Removal deletes no other
-//! files.
+//! Recognises the files and directories that belong to the data of a run. A removal deletes nothing
+//! else.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
-/// Names in a run's own directory that belong to the run's data. Plimsoll did not create files with
-/// other names.
+/// Names of the files and directories that belong to the data in a run's own directory. Plimsoll
+/// did not create anything with another name.
 #[derive(Clone, Debug)]
 pub(crate) enum Contents {
-    /// Names of a mail store: `db03.edb`, `db03-log/0007.log`.
+    /// Names for a mail store, such as `db03.edb` and `db03-log/0007.log`.
     Mail {
         databases: u32,
-        /// Number of log files per database.
+        /// Number of log files that each database has.
         log_files: u32,
     },
-    /// Names of a data set: listed files, their directory trees, and small files for operations on
-    /// names.
+    /// Names for a data set: the listed files, the directories of their trees, and the small files
+    /// for operations on names.
     Data {
-        /// Paths of the files, relative to the directory.
+        /// Paths of the files, relative to the run's own directory.
         files: HashSet<PathBuf>,
     },
 }
 
-/// Maximum depth of a tree, including the share and the directory of small files.
+/// Maximum number of directory levels in a tree. The directories of the share and of the small
+/// files are included.
 pub(crate) const DEPTH_MAX: usize = 16;
 
 impl Contents {
-    /// Returns true if a regular file of this name belongs to the data.
+    /// Returns true if a regular file with this relative path belongs to the data.
     pub fn owns_file(&self, below: &Path) -> bool {
         match self {
             Self::Mail { databases, log_files } => {
@@ -44,7 +45,7 @@ impl Contents {
         }
     }
 
-    /// Returns true if a directory of this name belongs to the data.
+    /// Returns true if a directory with this relative path belongs to the data.
     pub fn owns_directory(&self, below: &Path) -> bool {
         let Some(parts) = parts(below) else { return false };
         match self {
@@ -57,7 +58,7 @@ impl Contents {
     }
 }
 
-/// Splits a plain relative name into its parts.
+/// Splits a relative path with only normal components into its parts.
 fn parts(below: &Path) -> Option<Vec<&str>> {
     let part = |component| match component {
         Component::Normal(name) => name.to_str(),
@@ -66,15 +67,15 @@ fn parts(below: &Path) -> Option<Vec<&str>> {
     below.components().map(part).collect()
 }
 
-/// Parses the number in a name. The number is padded with zeros to `digits` digits; larger numbers
-/// have more digits.
+/// Parses the number in a name. Numbers with fewer than `digits` digits are padded with zeros;
+/// larger numbers have more digits.
 fn number(name: &str, before: &str, after: &str, digits: usize) -> Option<u32> {
     let text = name.strip_prefix(before)?.strip_suffix(after)?;
     let number: u32 = text.parse().ok()?;
     (text == format!("{number:0digits$}")).then_some(number)
 }
 
-/// Matches `STREAM-s00`, `s00`, `d000`, `STREAM-s00-small`, `s00-small`.
+/// Returns true for names such as `STREAM-s00`, `s00`, `d000`, `STREAM-s00-small` and `s00-small`.
 fn is_tree(name: &str) -> bool {
     let share = |name: &str| {
         let last = name.rsplit('-').next().unwrap_or_default();
@@ -83,7 +84,7 @@ fn is_tree(name: &str) -> bool {
     number(name, "d", "", 3).is_some() || share(name.strip_suffix("-small").unwrap_or(name))
 }
 
-/// Matches `m00001-0000000017` in a directory of small files.
+/// Returns true for a name such as `m00001-0000000017` in a directory of small files.
 fn is_small_file(below: &Path) -> bool {
     let Some(parts) = parts(below) else { return false };
     let [above @ .., directory, file] = &parts[..] else { return false };

@@ -1,7 +1,9 @@
-//! Finds the manifest at a path, and the current location of the data that it describes.
+//! Finds the manifest at a path, and finds the data that the manifest describes at its current
+//! location.
 //!
-//! A manifest contains the paths that its directories had when the data was created. Plimsoll reads
-//! only the data at the requested path: if this is a copy, the original is never read.
+//! A manifest contains the paths of its directories at the time when the data was created. Plimsoll
+//! reads only the data at the requested path. If this data is a copy, Plimsoll never reads the
+//! original.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -15,13 +17,14 @@ use crate::EngineError;
 use crate::open_target::handles::OwnDirectory;
 use crate::open_target::openat::file_in;
 
-/// Maximum size of a manifest.
+/// Maximum size of a manifest in bytes.
 const MANIFEST_BYTES_MAX: usize = 1 << 30;
 
-/// Reads the manifest in `directory`. Returns `None` if there is no manifest.
+/// Reads the manifest in `directory`. Returns `None` if the directory contains no manifest.
 ///
 /// # Errors
-/// Fails if the manifest cannot be read, is not valid, or is newer than this build.
+/// Fails if the manifest cannot be read or is not valid. Also fails if its version is newer than
+/// this build supports.
 pub(crate) fn read_manifest<M: DataManifest>(directory: &Path) -> Result<Option<M>, EngineError> {
     match OwnDirectory::named(directory) {
         Ok(own) => read_manifest_in(&own, directory),
@@ -72,8 +75,8 @@ pub(crate) fn read_manifest_in<M: DataManifest>(
     Ok(Some(manifest))
 }
 
-/// Returns true if a manifest of this name is in `path`, or in a run's own directory directly below
-/// `path`. The manifest need not be readable.
+/// Returns true if `path` contains a manifest with this file name. Also returns true if a run's own
+/// directory in `path` contains it. The manifest need not be readable.
 pub(crate) fn has_manifest(path: &Path, manifest: &str) -> bool {
     let below = std::fs::read_dir(path).into_iter().flatten().flatten().filter(|entry| {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -84,8 +87,9 @@ pub(crate) fn has_manifest(path: &Path, manifest: &str) -> bool {
         .any(|path| path.join(manifest).symlink_metadata().is_ok())
 }
 
-/// Returns the manifest at `path` and its directory. If `path` has no manifest, looks for a single
-/// manifest in the runs' own directories directly below `path`.
+/// Returns the manifest at `path` and the directory that contains it. If `path` contains no
+/// manifest, searches the directories that runs created in `path`. They must contain exactly one
+/// manifest.
 ///
 /// # Errors
 /// Fails if there is no manifest, if there are several manifests, or if the manifest cannot be
@@ -124,12 +128,13 @@ pub(crate) fn find_manifest<M: DataManifest>(path: &Path) -> Result<(PathBuf, M)
     }
 }
 
-/// Returns the current location of a manifest's directories, in the manifest's order. `found` is
-/// the directory with the manifest. If `found` is one of the recorded locations, all recorded
-/// locations are still valid. A copy with a single directory is read from `found`.
+/// Returns the current paths of the directories that a manifest lists, in the order of the
+/// manifest. `found` is the directory that contains the manifest. If `found` is one of the recorded
+/// paths, all recorded paths are still valid. If the data has a single directory and was copied,
+/// the data is read from `found`.
 ///
 /// # Errors
-/// Fails if the data has several directories and `found` is a copy of only one of them. Also fails
+/// Fails if the data has several directories and only one of them was copied to `found`. Also fails
 /// if a directory is missing or contains other data.
 pub(crate) fn current_directories<M: DataManifest>(
     manifest: &M,
@@ -146,9 +151,9 @@ pub(crate) fn current_directories<M: DataManifest>(
         }
         let names: Vec<String> = distinct.iter().map(|p| p.display().to_string()).collect();
         return Err(EngineError::Config(format!(
-            "{} is a copy of one part of a {} whose {} parts are at {}: it can't be checked \
-             without the other parts, and nothing was read. Copy all parts to those directories \
-             and verify them there",
+            "{} is a copy of one part of a {} whose {} parts are at {}: it can't be checked without \
+             the other parts, and nothing was read. Copy all parts to those directories and verify \
+             them there",
             found.display(),
             M::WHAT,
             names.len(),
@@ -179,7 +184,7 @@ pub(crate) fn current_directories<M: DataManifest>(
 }
 
 /// Opens the directories of data for reading. Resolves the path of each directory only once, and
-/// verifies that it contains this data.
+/// checks that the directory contains this data.
 ///
 /// # Errors
 /// Fails if a directory cannot be opened, or if its data was replaced in the meantime.
@@ -207,22 +212,22 @@ pub(crate) fn open_directories<M: DataManifest>(
     Ok(open)
 }
 
-/// State of a file on disk.
+/// State of a file, compared with its expected size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileState {
-    /// The file is complete.
+    /// The file has its expected size.
     Whole,
-    /// The file ends after this number of bytes.
+    /// The file is too short. The value is its size in bytes.
     Short(u64),
     /// The file is missing.
     Missing,
 }
 
-/// Compares the size of a file in a run's own directory with the expected size, `size_bytes`.
+/// Compares the size of a file in a run's own directory with `size_bytes`, its expected size.
 ///
 /// # Errors
-/// Fails if the file cannot be opened, or if its name belongs to an object that is not a regular
-/// file, such as a link.
+/// Fails if the file cannot be opened. Also fails if the path is a link, or anything else that is
+/// not a regular file.
 pub(crate) fn file_state(
     own: &OwnDirectory,
     directory: &Path,

@@ -1,4 +1,5 @@
-//! Lock that prevents two runs on the same target. It is a file in each directory of a plan.
+//! Lock that prevents two runs from using one target at the same time. The lock is a file in each
+//! directory of a plan.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -13,11 +14,12 @@ use crate::open_target::openat::{existing_file, open_or_create_file};
 
 pub(crate) const FILE: &str = ".plimsoll.lock";
 
-/// Locks of the target's directories. Each lock is an open lock file.
+/// Locks on the directories of a target. Each lock is an open lock file.
 #[derive(Debug)]
 pub(crate) struct Locks {
     held: Vec<(TargetDirectory, OwnedFd)>,
-    /// True if this process created the lock files. They are then removed on drop.
+    /// True if this process created the lock files. It then removes them when this value is
+    /// dropped.
     created: bool,
 }
 
@@ -27,14 +29,16 @@ impl Drop for Locks {
             return;
         }
         for (directory, _) in &self.held {
-            // The file is removed while it is locked. If another run then acquires the lock of the
-            // removed file, that run checks the name again.
+            // The file is removed while this process still holds the lock. Another run may then
+            // acquire the lock of the removed file. That run checks the name again and finds that
+            // the file was removed.
             let _ = unlinkat(&directory.fd, FILE, AtFlags::empty());
         }
     }
 }
 
-/// Locks directories for a run. If several paths refer to one directory, it is locked once.
+/// Locks directories for a run. If several paths refer to the same directory, the directory is
+/// locked once.
 pub(crate) fn lock_all(directories: &[TargetDirectory]) -> Result<Locks, EngineError> {
     let mut locks = Locks { held: Vec::new(), created: true };
     for directory in sort_unique(directories.to_vec()) {
@@ -44,8 +48,8 @@ pub(crate) fn lock_all(directories: &[TargetDirectory]) -> Result<Locks, EngineE
     Ok(locks)
 }
 
-/// Locks directories for reading. A missing lock file means that no run is active, so the function
-/// creates no lock file. A read-only file system is therefore enough.
+/// Locks directories for reading. If a lock file is missing, no run is active. This function
+/// therefore creates no lock file, and also works on a read-only file system.
 pub(crate) fn lock_shared(directories: &[PathBuf]) -> Result<Locks, EngineError> {
     let mut locks = Locks { held: Vec::new(), created: false };
     let open = directories.iter().filter_map(|path| TargetDirectory::open(path).ok());
@@ -58,8 +62,8 @@ pub(crate) fn lock_shared(directories: &[PathBuf]) -> Result<Locks, EngineError>
     Ok(locks)
 }
 
-/// Removes duplicate directories and sorts the remaining ones, so that all runs lock in the same
-/// order.
+/// Removes duplicate directories and sorts the remaining directories. All runs therefore lock
+/// directories in the same order.
 fn sort_unique(directories: Vec<TargetDirectory>) -> Vec<TargetDirectory> {
     let mut all: Vec<(Option<(u64, u64)>, TargetDirectory)> =
         directories.into_iter().map(|open| (open.identity().ok(), open)).collect();
@@ -86,7 +90,8 @@ fn lock(directory: &TargetDirectory) -> Result<OwnedFd, EngineError> {
         let file = open_or_create_file(directory.fd.as_fd(), Path::new(FILE))
             .map_err(|errno| failed("open", &path, errno))?;
         acquire(&file, &path, FlockOperation::NonBlockingLockExclusive)?;
-        // The previous holder may have removed the lock file before this process acquired the lock.
+        // The previous owner of the lock may have removed the lock file before this process
+        // acquired the lock.
         let named = statat(&directory.fd, FILE, AtFlags::SYMLINK_NOFOLLOW);
         let named = named.map(|stat| (stat.st_dev, stat.st_ino)).ok();
         let held = fstat(&file).map(|stat| (stat.st_dev, stat.st_ino)).ok();

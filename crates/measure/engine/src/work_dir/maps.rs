@@ -1,6 +1,7 @@
 //! The state directory contains maps, which record the expected contents of stores and data sets.
-//! Each store or data set has a directory named after its identity. The file `places` in it lists
-//! the directories of the data. Plimsoll uses it to recognise maps that are no longer needed.
+//! Each store or data set has its own directory of maps, whose name is the identity of the data.
+//! The file `places` in this directory lists the directories of the data. Plimsoll uses it to
+//! recognise maps that are no longer needed.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -20,20 +21,20 @@ use crate::open_target::openat::{file_in, names_in, truncated_file};
 
 const PLACES: &str = "places";
 
-/// Returns the directory of the maps of `id`.
+/// Returns the path of the directory that contains the maps of the data with the identity `id`.
 pub(crate) fn directory(state_directory: &Path, id: u64) -> PathBuf {
     state_directory.join(format!("{id:016x}"))
 }
 
-/// Directory with the data that the maps describe.
+/// Directory that contains the data described by the maps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct DataLocation {
     directory: PathBuf,
-    /// Mount point of the directory's file system.
+    /// Mount point of the file system that contains the directory.
     mount: PathBuf,
 }
 
-/// Writes the location of the data that the maps describe.
+/// Records where the data is that the maps describe.
 ///
 /// # Errors
 /// Fails if a directory cannot be created or written.
@@ -52,13 +53,13 @@ pub(crate) fn write_locations(maps: &Path, directories: &[String]) -> Result<(),
     })
 }
 
-/// Opens the directory of maps, and creates it if it is missing.
+/// Opens the directory of maps. Creates it if it is missing.
 fn create_directory(maps: &Path) -> std::io::Result<OwnDirectory> {
     fs::create_dir_all(maps)?;
     OwnDirectory::open(maps)
 }
 
-/// Opens a file of maps for writing and truncates it.
+/// Opens a file in a directory of maps for writing, and truncates it.
 pub(crate) fn replace_file(maps: &OwnDirectory, name: &str) -> std::io::Result<File> {
     Ok(truncated_file(maps.fd.as_fd(), Path::new(name)).map(File::from)?)
 }
@@ -67,7 +68,8 @@ fn parent_of(directory: &Path) -> &Path {
     directory.parent().unwrap_or(Path::new("/"))
 }
 
-/// Returns the mount point of `path`, which is its topmost ancestor on the same device.
+/// Returns the mount point of the file system that contains `path`. It is the topmost ancestor that
+/// is on the same device as `path`.
 fn mount_of(path: &Path) -> PathBuf {
     let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
     let of = device(path);
@@ -78,7 +80,8 @@ fn mount_of(path: &Path) -> PathBuf {
         .to_path_buf()
 }
 
-/// Removes the files of maps, and their directory if it is then empty.
+/// Removes the files in a directory of maps. If the directory is then empty, also removes the
+/// directory.
 ///
 /// # Errors
 /// Fails if a file or the directory cannot be removed.
@@ -102,14 +105,15 @@ pub(crate) fn remove(maps: &Path) -> Result<(), EngineError> {
     unlinkat(&own.parent.fd, name, AtFlags::REMOVEDIR).map_err(|errno| failed(&errno.into()))
 }
 
-/// Removes the maps of removed data. [`collect`] later removes any maps that remain.
+/// Removes the maps of data that was removed. If some maps cannot be removed now, [`collect`]
+/// removes them later.
 pub(crate) fn forget(state_directory: &Path, ids: &[u64]) {
     for id in ids {
         let _ = remove(&directory(state_directory, *id));
     }
 }
 
-/// Matches `db03.generations`, `db03.durable`, `17` and `places`.
+/// Returns true for names such as `db03.generations`, `db03.durable`, `17` and `places`.
 fn is_map_file(name: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let stem = |end| name.strip_prefix("db").and_then(|rest| rest.strip_suffix(end));
@@ -118,8 +122,8 @@ fn is_map_file(name: &str) -> bool {
         || [".generations", ".durable"].iter().any(|end| stem(*end).is_some_and(digits))
 }
 
-/// Reads a regular file of exactly `size_bytes`. Returns `None` if it is missing or differs in type
-/// or size.
+/// Reads a regular file whose size must be exactly `size_bytes`. Returns `None` if the file is
+/// missing, is not a regular file or has another size.
 pub(crate) fn read_exactly(directory: &Path, name: &str, size_bytes: u64) -> Option<Vec<u8>> {
     let own = OwnDirectory::open(directory).ok()?;
     let (fd, stat) = file_in(own.fd.as_fd(), Path::new(name), OFlags::empty()).ok()?;
@@ -131,23 +135,24 @@ pub(crate) fn read_exactly(directory: &Path, name: &str, size_bytes: u64) -> Opt
     (bytes.len() as u64 == size_bytes).then_some(bytes)
 }
 
-/// Result of garbage collection for one directory of maps.
+/// Result of the garbage collection for one directory of maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MapGcOutcome {
-    /// The data no longer exists. Removing the maps freed this number of bytes.
+    /// The data no longer exists, so the maps were removed. This freed the given number of bytes.
     Removed(u64),
-    /// The data exists at this path.
+    /// The data still exists at this path, so the maps were not removed.
     Needed(PathBuf),
-    /// It is unknown whether the data exists, because this path or its mount point is not
-    /// accessible.
+    /// This path or its mount point is not accessible. It is therefore unknown whether the data
+    /// still exists.
     Unknown(Option<PathBuf>),
 }
 
-/// Removes maps in `state_directory` whose data no longer exists. If `unknown` is true, also
-/// removes maps whose data may still exist. Returns each directory of maps and its result.
+/// Removes the maps in `state_directory` whose data no longer exists. If `unknown` is true, also
+/// removes maps if it is unknown whether their data exists. Returns each directory of maps together
+/// with its result.
 ///
 /// # Errors
-/// Fails if the state directory cannot be read or if maps cannot be removed.
+/// Fails if the state directory cannot be read, or if maps cannot be removed.
 pub fn collect(
     state_directory: &Path,
     unknown: bool,
@@ -184,14 +189,14 @@ pub fn collect(
     Ok(all)
 }
 
-/// Returns the reason for keeping the maps, or `None` if their data no longer exists.
+/// Returns the reason why the maps must stay. Returns `None` if their data no longer exists.
 fn gc_outcome(maps: &Path, id: u64) -> Option<MapGcOutcome> {
     let text = fs::read(maps.join(PLACES)).unwrap_or_default();
     let Ok(places) = serde_json::from_slice::<Vec<DataLocation>>(&text) else {
         return Some(MapGcOutcome::Unknown(None));
     };
     for DataLocation { directory: place, mount } in places {
-        // If a file system is not mounted, its mount point is an empty or missing directory.
+        // If a file system is not mounted, its mount point is empty or missing.
         let mounted = parent_of(&place).is_dir() && mount_of(parent_of(&place)) == mount;
         let mail = read_manifest::<Mail>(&place).map(|m| m.map(|m| m.store_id));
         let data = read_manifest::<Data>(&place).map(|m| m.map(|m| m.data_id));

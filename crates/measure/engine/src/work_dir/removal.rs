@@ -1,4 +1,4 @@
-//! Removes Plimsoll's own data, and no other data.
+//! Removes data that Plimsoll created, and no other data.
 //!
 //! A removal can be interrupted at any moment. It first renames the directory, so that no run finds
 //! the data. It deletes the manifest last, so that the remaining files can still be identified. The
@@ -25,30 +25,32 @@ use crate::open_target::handles::{OwnDirectory, TargetDirectory};
 use crate::open_target::openat::{directory_in, names_in};
 use crate::open_target::resolve::split;
 
-/// Prefix of a directory's name during its removal.
+/// Prefix that a directory's name has while the directory is being removed.
 pub(crate) const REMOVING: &str = ".removing-";
 
-/// Names of the manifests, and of the temporary files that exist while a manifest is written.
+/// Names of the manifest files. The next constant contains the names of the temporary files that
+/// exist while a manifest is written.
 const MANIFESTS: [&str; 2] = ["store.json", "data.json"];
 const UNFINISHED: [&str; 2] = [".store.json.new", ".data.json.new"];
 
-/// Prefixes of file names. If a file is removed before the file system has processed its last
-/// `close`, it keeps a name with one of these prefixes until then. This happens on NFS and on file
-/// systems in user space, whose `close` call returns early.
+/// Prefixes of names that the file system gives to removed files. A file has such a name if it is
+/// removed before the file system has processed the last `close` of the file. It disappears after
+/// this `close` was processed. This happens on NFS and on file systems in user space, where the
+/// `close` call returns early.
 const HIDDEN_PREFIXES: [&[u8]; 2] = [b".fuse_hidden", b".nfs"];
-/// Maximum time to wait until the files with these prefixes have disappeared.
+/// Maximum time for which a removal waits until files with these prefixes have disappeared.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Kind of object that exists at the path of a run's own directory.
+/// What exists at the path of a run's own directory.
 enum DirectoryState {
     Absent,
-    /// The directory is empty, or contains only an unfinished manifest.
+    /// The directory is empty, or it contains only a manifest that was not completely written.
     Empty(OwnDirectory),
     Owned(OwnDirectory, DataIdentity),
 }
 
-/// Identity and contents of a directory, from its manifest.
+/// Identity and contents of the data in a directory, as stated in its manifest.
 pub(crate) struct DataIdentity {
     pub id: u64,
     pub contents: Contents,
@@ -106,7 +108,8 @@ fn directory_state(parent: &TargetDirectory, name: &OsStr) -> Result<DirectorySt
     }
 }
 
-/// Reads the manifest of kind `M`. Fails if its plan does not match the name of the directory.
+/// Reads the manifest of type `M`. Fails if the plan in the manifest does not match the name of the
+/// directory.
 fn read_identity<M: DataManifest>(
     own: &OwnDirectory,
     directory: &Path,
@@ -121,21 +124,21 @@ fn read_identity<M: DataManifest>(
     Ok(Some(DataIdentity::of(&manifest)))
 }
 
-/// Returns true if Plimsoll created the directory: it has a manifest, or looks like the directory
-/// of a run that was killed before it had written a manifest.
+/// Returns true if Plimsoll created the directory. Such a directory contains a manifest, or it
+/// looks like the directory of a run that was killed before it had written a manifest.
 pub(crate) fn is_own_directory(directory: &Path) -> bool {
     let open = |(above, name)| TargetDirectory::open(above).map(|parent| (parent, name));
     let opened = split(directory).and_then(open);
     opened.is_ok_and(|(parent, name)| is_own_directory_in(&parent, name))
 }
 
-/// Does the same as [`is_own_directory`] for a name inside an open directory.
+/// Does the same as [`is_own_directory`], for a name in an open directory.
 pub(crate) fn is_own_directory_in(parent: &TargetDirectory, name: &OsStr) -> bool {
     is_own_if_known(parent, name) == Some(true)
 }
 
-/// Does the same as [`is_own_directory_in`]; returns `None` if the directory exists but an error of
-/// the file system prevents its examination.
+/// Does the same as [`is_own_directory_in`]. However, returns `None` if the directory exists and an
+/// error of the file system prevents its examination.
 pub(crate) fn is_own_if_known(parent: &TargetDirectory, name: &OsStr) -> Option<bool> {
     match directory_state(parent, name) {
         Ok(DirectoryState::Owned(..)) => Some(true),
@@ -146,8 +149,8 @@ pub(crate) fn is_own_if_known(parent: &TargetDirectory, name: &OsStr) -> Option<
         }
         Ok(DirectoryState::Absent) => Some(false),
         Err(EngineError::System { source, .. }) => {
-            // This user has no permission to open the directory, or Plimsoll did not create its
-            // contents.
+            // Either this user has no permission to open the directory, or it contains files that
+            // Plimsoll did not create.
             let is_others = matches!(source.errno, libc::EACCES | libc::EPERM | libc::EEXIST);
             is_others.then_some(false)
         }
@@ -155,8 +158,8 @@ pub(crate) fn is_own_if_known(parent: &TargetDirectory, name: &OsStr) -> Option<
     }
 }
 
-/// Creates and opens a run's own directory. First removes the data of an earlier run, and returns
-/// the identity of this data.
+/// Creates and opens the run's own directory. Before that, removes the data of an earlier run.
+/// Returns the identity of the removed data.
 pub(crate) fn create_own(
     parent: &TargetDirectory,
     name: &OsStr,
@@ -164,7 +167,8 @@ pub(crate) fn create_own(
     let directory = &parent.path.join(name);
     let was = match directory_state(parent, name)? {
         DirectoryState::Empty(own) => {
-            // The directory may belong to another user, so it is created again.
+            // The existing directory may belong to another user, so it is removed and created
+            // again.
             for name in UNFINISHED {
                 let _ = unlinkat(&own.fd, name, AtFlags::empty());
             }
@@ -183,12 +187,12 @@ pub(crate) fn create_own(
     Ok((own, was))
 }
 
-/// Removes a run's own directory and the contents that its manifest lists. Returns the identity of
-/// the data.
+/// Removes a run's own directory, with the files that its manifest lists. Returns the identity of
+/// the removed data.
 ///
 /// # Errors
-/// Fails if the directory contains other files. Plimsoll's own files are removed even in this case,
-/// and the error contains the name of one of the other files.
+/// Fails if the directory contains files that Plimsoll did not create. Even in this case, the files
+/// of Plimsoll are removed. The error contains the name of one of the remaining files.
 pub(crate) fn remove_own(
     parent: &TargetDirectory,
     name: &OsStr,
@@ -203,9 +207,9 @@ pub(crate) fn remove_own(
     Ok(identity.map(|identity| identity.id))
 }
 
-/// Completes interrupted removals in `directory`: the removal of the directory `name`, or all
-/// removals if `name` is `None`. Returns the identities of the removed data. Files that Plimsoll
-/// did not create are not removed.
+/// Completes interrupted removals in `directory`. If `name` is set, completes only the removal of
+/// the directory `name`. Returns the identities of the removed data. Files that Plimsoll did not
+/// create are not removed.
 pub(crate) fn finish_removals(directory: &TargetDirectory, name: Option<&str>) -> Vec<u64> {
     let names: Vec<OsString> = match name {
         Some(name) => vec![format!("{REMOVING}{name}").into()],
@@ -218,18 +222,20 @@ pub(crate) fn finish_removals(directory: &TargetDirectory, name: Option<&str>) -
     names.into_iter().filter_map(|name| remove_own(directory, &name).ok().flatten()).collect()
 }
 
-/// Removes a run's own directory, which is open, and the files in it that `contents` lists.
+/// Removes a run's own directory, which is already open. Removes the files in it that `contents`
+/// lists.
 ///
 /// # Errors
-/// Fails if the directory contains other files. Plimsoll's own files are removed even in this case,
-/// and the error contains the name of one of the other files.
+/// Fails if the directory contains files that Plimsoll did not create. Even in this case, the files
+/// of Plimsoll are removed. The error contains the name of one of the remaining files.
 pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), EngineError> {
     let (directory, name, parent) = (&own.path, own.name(), &own.parent);
     let mut hidden = OsString::from(REMOVING);
     hidden.push(name);
     let is_hidden = name.as_bytes().starts_with(REMOVING.as_bytes());
     let renamed = !is_hidden && {
-        // An earlier removal may have left a directory with the new name. It must be removed first.
+        // An earlier interrupted removal may have left a directory with the new name. That
+        // directory must be removed first.
         let _ = remove_own(parent, &hidden);
         rustix::fs::renameat(&parent.fd, name, &parent.fd, &hidden).is_ok()
     };
@@ -254,12 +260,12 @@ pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), Engi
     }
 }
 
-/// Removes the runs' own directories. If one directory cannot be removed, the others are still
-/// removed. If several paths refer to the same directory, it is removed only once, because calls on
-/// a removed directory fail on some file systems.
+/// Removes the directories that runs created. If one directory cannot be removed, the other
+/// directories are still removed. If several paths refer to the same directory, it is removed only
+/// once, because calls on a removed directory fail on some file systems.
 ///
 /// # Errors
-/// The error of the first directory that could not be removed.
+/// Returns the error of the first directory that could not be removed.
 pub(crate) fn remove_each<'a>(
     directories: impl Iterator<Item = &'a OwnDirectory>,
     contents: &Contents,
@@ -277,7 +283,7 @@ fn ignore_missing(result: rustix::io::Result<()>) -> rustix::io::Result<()> {
     }
 }
 
-/// Files that do not belong to Plimsoll.
+/// Files that Plimsoll did not create.
 #[derive(Default)]
 struct ForeignFiles {
     count: u64,
@@ -308,7 +314,7 @@ impl ForeignFiles {
     }
 }
 
-/// Removes Plimsoll's own files in the directory at `below`, except manifests.
+/// Removes the files that Plimsoll created in the directory `below`. Manifests are not removed.
 fn clear(
     directory: BorrowedFd<'_>,
     below: &Path,
@@ -335,9 +341,11 @@ fn clear(
                     Ok(inner) => clear(inner.as_fd(), &at, contents, depth + 1, foreign_files)?,
                     Err(error) => match error.raw_os_error() {
                         Some(libc::ENOENT) => continue,
-                        // Without the manifest, the remaining files could never be removed.
+                        // If the manifest were removed now, no later removal could identify the
+                        // remaining files.
                         Some(errno) => return Err(Errno::from_raw_os_error(errno)),
-                        // The entry is a link, or another file system is mounted there.
+                        // The entry is a link, or another file system is mounted there. It is not
+                        // removed.
                         None => foreign_files.add(at.clone()),
                     },
                 }
@@ -359,8 +367,8 @@ fn is_hidden(name: &OsStr) -> bool {
     HIDDEN_PREFIXES.iter().any(|stem| name.as_bytes().starts_with(stem))
 }
 
-/// Waits until the file system has really deleted files that were removed before their last `close`
-/// was processed. Returns the files that remain after the timeout.
+/// Waits until the file system has really deleted the removed files whose last `close` it had not
+/// yet processed. Returns the files that remain after the time limit.
 fn wait_for_closes(directory: BorrowedFd<'_>) -> rustix::io::Result<Vec<OsString>> {
     let mut waited = Duration::ZERO;
     loop {
@@ -390,7 +398,8 @@ mod tests {
         fs::create_dir(&own).unwrap();
         fs::write(own.join(".fuse_hidden0000000100000001"), b"").unwrap();
         let close = std::thread::spawn(move || {
-            // Simulates the file system's late `close`, once the removal has started.
+            // Simulates a file system that processes the `close` of a file only after the removal
+            // has started.
             while !hidden.exists() {
                 std::thread::sleep(Duration::from_millis(5));
             }

@@ -1,5 +1,5 @@
-//! Lost log writes that were acknowledged, on real files. No part of the load reads the log
-//! (`copies = 1`). The run's own check at its end must report the file and the byte.
+//! Tests acknowledged log writes that are lost, on real files. No part of the load reads the log
+//! (`copies = 1`). The check at the end of the run must report the file and the byte.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -21,7 +21,7 @@ enum Fault {
     Misdirected,
 }
 
-/// Watcher that damages the log just before its check, using a copy from the start of the load.
+/// Watcher that damages the log just before the check. It copies the log when the load starts.
 struct Harm {
     log: PathBuf,
     before: BTreeMap<PathBuf, Vec<u8>>,
@@ -53,8 +53,8 @@ impl Harm {
     fn harm(&mut self) {
         let Some(fault) = self.fault else { return };
         let now = self.files();
-        // Chooses a block in the middle of the load's writes: recovery from the checkpoint never
-        // reads it.
+        // Chooses a block in the middle of the load's writes, because recovery from the checkpoint
+        // never reads it.
         let lsn = |block: &[u8]| u64::from_le_bytes(block[24..32].try_into().unwrap());
         let mut written: Vec<(u64, &PathBuf, usize)> = Vec::new();
         for (path, bytes) in &now {
@@ -85,12 +85,12 @@ impl Harm {
 
 fn plan(data: &Path, phases: &str) -> Plan {
     let text = format!(
-        "version = 1\nname = \"faults\"\ndemonstration = true\n[target]\npath = {data:?}\n\
-         [workload.mailbox]\nmailboxes = 4\nmailbox_size = \"1MiB\"\niops_per_mailbox = 10\n\
-         databases = 1\nthreads = 4\ncache = \"4MiB\"\ncheckpoint_depth = \"256KiB\"\n\
-         log_buffer = \"64KiB\"\nlog_file_size = \"64KiB\"\nlog_files = 12\n{phases}\n\
-         [phases]\nwarm_up = \"20ms\"\nmeasure = \"300ms\"\n\
-         [evidence]\ninterval = \"50ms\"\nmin_measure = \"50ms\"\n"
+        "version = 1\nname = \"faults\"\ndemonstration = true\n[target]\npath = \
+         {data:?}\n[workload.mailbox]\nmailboxes = 4\nmailbox_size = \"1MiB\"\niops_per_mailbox = \
+         10\ndatabases = 1\nthreads = 4\ncache = \"4MiB\"\ncheckpoint_depth = \
+         \"256KiB\"\nlog_buffer = \"64KiB\"\nlog_file_size = \"64KiB\"\nlog_files = \
+         12\n{phases}\n[phases]\nwarm_up = \"20ms\"\nmeasure = \"300ms\"\n[evidence]\ninterval = \
+         \"50ms\"\nmin_measure = \"50ms\"\n"
     );
     Plan::parse(&text, "faults.toml").unwrap_or_else(|error| panic!("{error}"))
 }
@@ -132,8 +132,8 @@ fn every_fault_of_the_log_ends_the_run_as_corrupt_and_names_the_place() {
     }
 }
 
-/// Requests soft recovery of many log files. It reads few, and must report the block that stopped
-/// it.
+/// Soft recovery is requested for many log files, but it reads only a few. It must report the block
+/// at which it stopped.
 #[test]
 fn soft_recovery_says_where_the_log_breaks_off() {
     let requested = "soft_recovery_log_files = 8";

@@ -1,4 +1,5 @@
-//! Main job with any number of databases on any number of worker threads, on any machine.
+//! Tests the main job with every number of databases on every number of worker threads, on any
+//! machine.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,18 +11,19 @@ use plimsoll_record::progress::SilentWatcher;
 use plimsoll_record::recording::Recording;
 
 const DATABASES: u32 = 16;
-/// Concurrent runs: each mostly waits.
+/// Number of concurrent runs. Each run mostly waits.
 const SIDE_BY_SIDE: usize = 3;
 
 fn plan(data: &Path, databases: u32, workers: u32) -> Plan {
     let cache = format!("{}MiB", databases.max(2));
     let text = format!(
-        "version = 1\nname = \"threads\"\ndemonstration = true\n[target]\npath = {data:?}\n\
-         [workload.mailbox]\nmailboxes = {databases}\nmailbox_size = \"256KiB\"\n\
-         iops_per_mailbox = 10\ndatabases = {databases}\nthreads = 16\ncache = \"{cache}\"\n\
-         checkpoint_depth = \"256KiB\"\nlog_buffer = \"64KiB\"\nlog_file_size = \"64KiB\"\nlog_files = 12\n\
-         [phases]\ncache = \"warm\"\nwarm_up = \"20ms\"\nmeasure = \"60ms\"\n\
-         [evidence]\ninterval = \"20ms\"\nmin_measure = \"50ms\"\n[engine]\nworkers = {workers}\n"
+        "version = 1\nname = \"threads\"\ndemonstration = true\n[target]\npath = \
+         {data:?}\n[workload.mailbox]\nmailboxes = {databases}\nmailbox_size = \
+         \"256KiB\"\niops_per_mailbox = 10\ndatabases = {databases}\nthreads = 16\ncache = \
+         \"{cache}\"\ncheckpoint_depth = \"256KiB\"\nlog_buffer = \"64KiB\"\nlog_file_size = \
+         \"64KiB\"\nlog_files = 12\n[phases]\ncache = \"warm\"\nwarm_up = \"20ms\"\nmeasure = \
+         \"60ms\"\n[evidence]\ninterval = \"20ms\"\nmin_measure = \"50ms\"\n[engine]\nworkers = \
+         {workers}\n"
     );
     Plan::parse(&text, "threads.toml").unwrap_or_else(|error| panic!("{error}"))
 }
@@ -43,7 +45,8 @@ fn check(databases: u32, workers: u32) {
 
 #[test]
 fn every_number_of_databases_runs_on_every_number_of_threads() {
-    // More threads than databases are reduced to the number of databases.
+    // Only numbers of threads up to the number of databases are tested, because a run uses no more
+    // threads.
     let pairs: Vec<(u32, u32)> =
         (1..=DATABASES).flat_map(|n| (1..=n).map(move |workers| (n, workers))).collect();
     let next = AtomicUsize::new(0);

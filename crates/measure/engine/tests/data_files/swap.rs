@@ -1,9 +1,9 @@
-//! Runs whose target is replaced while they prepare, drive and remove their data. They must not
-//! touch any file outside.
+//! Tests runs whose target is replaced while they prepare, use and remove their data. They must not
+//! touch any file outside the target.
 //!
-//! The tests check the code that `plimsoll run`, an agent and `serve` share: the opening of a
-//! target, with or without a list of allowed targets, the run, and the removal.
-//! `PLIMSOLL_SWAP_ROUNDS=1000` sets the number of attacked preparations of each kind.
+//! The tests check the code that `plimsoll run`, an agent and `serve` share: opening a target with
+//! or without a list of allowed targets, the run, and removal. `PLIMSOLL_SWAP_ROUNDS=1000` sets the
+//! number of attacked preparations of each kind.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -20,8 +20,8 @@ use plimsoll_record::progress::SilentWatcher;
 
 use crate::scene::{Scene, is_root};
 
-/// Attacked preparations of each kind in an ordinary test run. For every twenty of these, one whole
-/// run is attacked.
+/// Number of attacked preparations of each kind in an ordinary test run. One in twenty rounds
+/// attacks a whole run instead.
 const ROUNDS: u64 = 200;
 
 fn rounds() -> u64 {
@@ -30,19 +30,20 @@ fn rounds() -> u64 {
 
 fn plan(target: &Path, workload: &str) -> ResolvedPlan {
     let text = format!(
-        "version = 1\nname = \"swap\"\ndemonstration = true\n[target]\npath = {target:?}\n{workload}\
-         [phases]\nwarm_up = \"20ms\"\nmeasure = \"20ms\"\n[evidence]\ninterval = \"20ms\"\nmin_measure = \"20ms\"\n"
+        "version = 1\nname = \"swap\"\ndemonstration = true\n[target]\npath = \
+         {target:?}\n{workload}[phases]\nwarm_up = \"20ms\"\nmeasure = \
+         \"20ms\"\n[evidence]\ninterval = \"20ms\"\nmin_measure = \"20ms\"\n"
     );
     Plan::parse(&text, "swap.toml").unwrap_or_else(|errors| panic!("{errors}")).resolve()
 }
 
 const STREAMS: &str =
     "[workload.matrix]\nfile_size = \"1MiB\"\nreads = 0\nmetadata = 30\nclients = 2\n";
-const MAIL: &str = "[workload.mailbox]\nmailboxes = 2\nmailbox_size = \"256KiB\"\n\
-     iops_per_mailbox = 10\ndatabases = 2\nthreads = 1\ncache = \"2MiB\"\n\
-     checkpoint_depth = \"256KiB\"\nlog_buffer = \"64KiB\"\nlog_file_size = \"64KiB\"\nlog_files = 12\n";
+const MAIL: &str = "[workload.mailbox]\nmailboxes = 2\nmailbox_size = \"256KiB\"\niops_per_mailbox \
+                    = 10\ndatabases = 2\nthreads = 1\ncache = \"2MiB\"\ncheckpoint_depth = \
+                    \"256KiB\"\nlog_buffer = \"64KiB\"\nlog_file_size = \"64KiB\"\nlog_files = 12\n";
 
-/// Opens the target for a plan of streams, and drives it if `drives`.
+/// Opens the target of a stream plan, and runs the plan if `drives` is true.
 fn streams(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
     let plan = plan(&round.scene.target(), STREAMS);
     let matrix = plan.workload.matrix().unwrap();
@@ -76,7 +77,7 @@ fn streams(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
     if recording.is_well() { Ok(()) } else { Err(EngineError::Config(recording.end.says)) }
 }
 
-/// Does the same for a mail store.
+/// Opens the directories of a mail store, and runs the plan if `drives` is true.
 fn mail(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
     let plan = plan(&round.scene.target(), MAIL);
     let (target, mailbox) = (&plan.targets[0], plan.workload.mailbox().unwrap());
@@ -102,23 +103,23 @@ fn mail(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
     if recording.is_well() { Ok(()) } else { Err(EngineError::Config(recording.end.says)) }
 }
 
-/// One attacked run.
+/// Settings of one attacked run.
 struct Round<'a> {
     scene: &'a Scene,
-    /// Allowed targets, for the case of an agent or `serve`; `None` for `plimsoll run`.
+    /// Allowed targets, as for an agent or `serve`; `None` as for `plimsoll run`.
     allowed: Option<&'a AllowList>,
     number: u64,
 }
 
 type Victim = fn(&Round<'_>, bool) -> Result<(), EngineError>;
 
-/// Attacks preparations, and for every twenty of them a whole run.
+/// Attacks the preparation of each round. One in twenty rounds attacks a whole run.
 fn attack(scene: &Scene, victim: Victim) {
     let places = AllowList {
         directories: vec![scene.allowed().canonicalize().unwrap()],
         ..AllowList::default()
     };
-    // Without an attack, both succeed.
+    // Without an attack, both a preparation and a whole run succeed.
     let round = |number, allowed| Round { scene, allowed, number };
     victim(&round(1, Some(&places)), false).unwrap();
     victim(&round(2, Some(&places)), true).unwrap();
@@ -126,7 +127,8 @@ fn attack(scene: &Scene, victim: Victim) {
     for number in 0..rounds() {
         scene.lay_out();
         let allowed = (number % 2 == 0).then_some(&places);
-        // Without allowed targets, a run follows a user's link to the same user's directory.
+        // Without a list of allowed targets, a run follows a user's link to another directory of
+        // the same user.
         let attack = scene.attack(is_root() || allowed.is_some());
         match victim(&round(number + 3, allowed), number % 40 < 2) {
             Ok(()) => well += 1,

@@ -1,5 +1,5 @@
-//! The drivers against targets with known times, against targets that answer one operation at a
-//! time, and against a real NFS server.
+//! Tests the drivers against targets with known service times, against targets that answer one
+//! operation at a time, and against a real NFS server.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../../nfs/tests/support/forgetful.rs"]

@@ -1,11 +1,11 @@
-//! Directories of a run on NFS exports, against a real NFS-Ganesha server.
+//! Tests the directories of a run on NFS exports, against a real NFS-Ganesha server.
 
 use crate::ganesha::Ganesha;
 use plimsoll_engine::ErrorKind;
 use plimsoll_engine::nfs::{NfsDataSet, NfsDataSetRequest};
 use plimsoll_workload::matrix::FileSet;
 
-/// Returns one file of one share.
+/// Returns a file set with one file in one share.
 fn files(file_size_bytes: u64) -> [FileSet; 1] {
     [FileSet {
         first_file: 0,

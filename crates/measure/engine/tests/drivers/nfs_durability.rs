@@ -1,5 +1,6 @@
-//! Acknowledged writes on NFS servers that restart: a server that keeps its promises is never
-//! accused, and one that acknowledges a COMMIT and forgets the data is always detected.
+//! Tests acknowledged writes on NFS servers that restart. No damage may be reported for a server
+//! that keeps committed data. If a server acknowledges a COMMIT and forgets the data, this must
+//! always be detected.
 
 use std::sync::Arc;
 use std::thread;
@@ -56,7 +57,7 @@ fn restarts(server: &Forgetful, sync: SyncMethod, lies: bool, seed: u64) -> Vec<
         thread::scope(|scope| {
             scope.spawn(|| server.restart(OUTAGE));
             thread::sleep(OUTAGE / 2);
-            // Clients wait for the server. It answers after the end of the load.
+            // Clients wait for the server, which answers again only after the end of the load.
             load.enter(CutPhase::Closed);
         });
         assert!(load.wait(TIMEOUT), "the server is back");

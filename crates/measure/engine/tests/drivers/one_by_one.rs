@@ -1,12 +1,12 @@
-//! Targets that answer one operation, and then none until the next has arrived. A driver that waits
-//! for more completions before it submits an operation never gets them. The targets then do not
-//! answer across the end of the measurement, so operations in flight count with their whole wait. A
-//! further case has a client without any answer: its one operation is abandoned, and counts with
+//! Tests targets that answer one operation and then wait for the next before they answer again. A
+//! driver that waits for more completions before it submits would hang. At the end of the
+//! measurement the targets pause, so operations in flight must count with their whole wait. In
+//! another case, one client gets no answer at all: its operation is abandoned and must count with
 //! its wait.
 //!
 //! The tests do not depend on the speed of the machine; time limits only end failed runs. Tests in
-//! virtual time (`src/simulated.rs`) check the stream driver with any queue, and the mail store's
-//! driver.
+//! virtual time (`src/simulated.rs`) check the stream driver with every queue, and the driver of
+//! the mail store.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
@@ -30,19 +30,19 @@ use plimsoll_sys::op::OpKind;
 use plimsoll_workload::planned::pace::Pace;
 
 const SIZE: u32 = 4096;
-/// Operations that are answered one by one.
+/// Number of operations that are answered one by one.
 const TURNS: usize = 200;
-/// Time to wait for the next operation. After that, the driver must be waiting for other
-/// completions.
+/// Maximum time to wait for the next operation. If none arrives, the driver waits for other
+/// completions, and the test fails.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Duration of the silence, from the request to end the run.
+/// Time for which the target does not answer, after it has requested the end of the run.
 const SILENCE: Duration = Duration::from_millis(500);
 /// Time that a run waits at its end for operations in flight, if one never completes.
 const DRAIN_NS: u64 = 1_000_000_000;
 /// Polling interval for the end of a run.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Source in which each client reads its own file.
+/// Source of reads: each client reads its own file.
 struct Reads;
 
 impl Source for Reads {
@@ -52,32 +52,34 @@ impl Source for Reads {
     }
 }
 
-/// Operation that waits for its answer.
+/// Operation that waits for its answer from the target.
 struct Call {
     answer: Box<dyn FnOnce() + Send>,
     received_at: Instant,
 }
 
-/// Report of a target.
+/// Figures that a target counted.
 struct TargetReport {
     operations: u64,
-    /// Operations that the target never answered.
+    /// Number of operations that the target never answered.
     abandoned: u64,
-    /// Longest wait of an operation for its answer. If no answer arrived, the time until the end.
+    /// Longest wait of an operation for its answer. An operation without an answer waits until the
+    /// end of the run.
     longest: Duration,
 }
 
-/// Flags that a run and its target share.
+/// State that is shared by a run and its target: whether the run should end, and whether it has
+/// ended.
 #[derive(Default)]
 struct RunFlags {
-    /// True if the run must end.
+    /// Set to end the run.
     stop: AtomicBool,
-    /// True if the run has ended.
+    /// Set when the run has ended.
     over: AtomicBool,
 }
 
-/// Answers one operation at a time, each after the previous one has been replaced. Then requests
-/// the end of the run, and stops answering. If one client starves, its operation gets no answer at
+/// Answers one operation at a time, and waits for the next operation before each answer. Then
+/// requests the end of the run and pauses. If `starves` is true, one operation gets no answer at
 /// all.
 fn answer_one_by_one(
     calls: &Receiver<Call>,
@@ -105,17 +107,18 @@ fn answer_one_by_one(
     flags.stop.store(true, Ordering::Relaxed);
     std::thread::sleep(SILENCE);
     waiting.into_iter().for_each(&mut answer);
-    // A run that has not yet received the stop continues to send operations.
+    // Until the run notices the request to end, it continues to send operations.
     while !flags.over.load(Ordering::Relaxed) {
         calls.recv_timeout(POLL_INTERVAL).into_iter().for_each(&mut answer);
     }
-    // Dropped only at this point: a worker continues once it can no longer get an answer.
+    // The operation is dropped only now, because its worker continues when no answer is possible
+    // any more.
     drop(starved);
     let abandoned = u64::from(starves);
     TargetReport { operations, abandoned, longest: abandoned_after.unwrap_or(longest) }
 }
 
-/// Runs `depth` clients of one operation each.
+/// Runs `depth` clients with one operation in flight each.
 fn drive(target: Target, depth: u32, starves: bool, flags: &RunFlags) -> RunReport {
     let group = Group {
         name: "one".to_owned(),
@@ -129,15 +132,15 @@ fn drive(target: Target, depth: u32, starves: bool, flags: &RunFlags) -> RunRepo
         operations_max: u64::MAX,
         spin_ns: 0,
     };
-    // The target ends the run, which would take an hour.
+    // The run would take an hour, but the target ends it.
     let mut config = RunConfig::new(&["read"], 3_600_000_000_000);
     if starves {
         config.drain_ns = DRAIN_NS;
     }
     let (report, _) = run_with_events(&config, vec![group], &flags.stop, &mut |_| ()).unwrap();
     flags.over.store(true, Ordering::Relaxed);
-    // A file that does not answer yields an error in addition to the evidence. The client of a
-    // server abandons the call itself.
+    // A file that does not answer results in an error, in addition to the evidence. A network
+    // client abandons the call itself.
     assert!(starves || report.error.is_none(), "{:?}", report.error);
     report
 }
@@ -150,12 +153,12 @@ fn counts_all(report: &RunReport, target_report: &TargetReport) {
     assert_eq!(total.totals.abandoned, target_report.abandoned);
     assert_eq!(total.latency.count(), target_report.operations + target_report.abandoned);
     let longest_ns = target_report.longest.as_nanos() as u64;
-    // The histogram has three digits.
+    // The histogram has a precision of three digits.
     let reported_ns = total.latency.max_ns().unwrap();
     assert!(reported_ns >= longest_ns - longest_ns / 500, "{reported_ns} of {longest_ns}");
 }
 
-/// Runs against a target that sends its operations to the sender, at several depths.
+/// Runs a target at several depths. The target sends its operations to the sender.
 fn check(target: impl Fn(Sender<Call>, u32) -> Target) {
     for (depth, starves) in [(1, false), (2, false), (8, false), (32, false), (8, true)] {
         let (out, calls) = channel();
@@ -170,7 +173,7 @@ fn check(target: impl Fn(Sender<Call>, u32) -> Target) {
     }
 }
 
-/// Starts a server that accepts connections and passes each to `serve`.
+/// Starts a server that accepts connections and calls `serve` for each of them.
 fn listen(
     calls: Sender<Call>,
     connections: u32,
@@ -192,12 +195,12 @@ fn listen(
 fn hand(calls: &Sender<Call>, stream: &TcpStream, answer: Vec<u8>) -> std::io::Result<()> {
     let mut stream = stream.try_clone()?;
     let answer = Box::new(move || stream.write_all(&answer).unwrap());
-    // After a failure of the test, the channel has no receiver.
+    // If the test has failed, the channel has no receiver.
     drop(calls.send(Call { answer, received_at: Instant::now() }));
     Ok(())
 }
 
-/// Serves READ calls (RFC 1813 section 3.3.6), one record each.
+/// Serves READ calls (RFC 1813 section 3.3.6). Each call is one record.
 fn nfs(mut stream: TcpStream, calls: &Sender<Call>) -> std::io::Result<()> {
     loop {
         let mut mark = [0; 4];
@@ -270,14 +273,14 @@ fn over_s3_each_answer_brings_the_next_request() {
     });
 }
 
-/// Returns files of this host, read with one interface.
+/// Returns a target of local files that are read through this interface.
 fn files(files: Vec<FileSource>, prefer: Prefer) -> Target {
     let direct = Direct::Off;
     Target::Files(BackendConfig { files, prefer, direct, ..BackendConfig::default() })
 }
 
-/// Files cannot delay their `pread`, so each worker waits for its answer before its call. Builds
-/// without debug assertions have no such hook.
+/// A `pread` of a file cannot be delayed, so each worker waits for its answer before it calls
+/// `pread`. The hook exists only in builds with debug assertions.
 #[cfg(debug_assertions)]
 #[test]
 fn with_threads_each_completion_brings_the_next_operation() {
@@ -301,8 +304,8 @@ fn with_threads_each_completion_brings_the_next_operation() {
     });
 }
 
-/// Pipes: a read hangs until the test writes to the pipe. If the written byte was read, the driver
-/// has submitted the next read.
+/// Pipes that a run reads. Each read hangs until the test writes to the pipe. Once the data is
+/// read, the driver has submitted the next read.
 struct Pipes {
     ends: Vec<(PipeWriter, PipeReader)>,
     /// True if the test never writes to the first pipe.
@@ -318,15 +321,15 @@ impl Pipes {
         rustix::io::ioctl_fionread(&self.ends[number].1).unwrap() == 0
     }
 
-    /// Returns the pipe to which turn `turn` writes: twenty turns for one client, while the others
-    /// hang.
+    /// Returns the pipe to which turn `turn` writes. Twenty successive turns write to one client's
+    /// pipe, while all other reads hang.
     fn turn(&self, turn: usize) -> usize {
         let first = usize::from(self.starves);
         first + turn / 20 % (self.ends.len() - first)
     }
 
-    /// Answers like [`answer_one_by_one`]. Returns the duration of the silence; for a starving
-    /// client, it counts from the start.
+    /// Answers like [`answer_one_by_one`]. Returns the duration of the pause; for a starving
+    /// client, the time since the start.
     fn fill_one_by_one(&mut self, flags: &RunFlags) -> Duration {
         let start = Instant::now();
         for turn in 0..TURNS {
@@ -375,7 +378,7 @@ fn with_io_uring_each_completion_brings_the_next_operation() {
         assert_eq!((total.totals.errors, total.totals.abandoned), (0, u64::from(starves)));
         assert_eq!(total.latency.count(), total.totals.operations + total.totals.abandoned);
         let reported_ns = total.latency.max_ns().unwrap();
-        // A single client's last read may have begun within the silence.
+        // With one client, the last read may have started during the pause.
         assert!(reported_ns >= longest_ns / 2, "{reported_ns} of {longest_ns}");
     }
 }

@@ -1,12 +1,12 @@
-//! Tests of the drivers, their clocks, pacing and recording in real time, against a device with
-//! known service times: a small version of `benches/run reference`.
+//! Tests the drivers, their clocks, pacing and recording in real time, against a device with known
+//! service times. This is a small version of `benches/run reference`.
 //!
-//! The delays of a busy machine are unknown, so these tests have no time limits. Instead, the
-//! device records when each operation arrived and when it was done. Its queue records the times at
-//! which the driver pushed and reaped the operation. The reported latency of each operation must be
-//! between the device's time and the driver's. On any machine, each percentile must therefore be
-//! between the two percentiles. In virtual time no other program takes the processor, and the
-//! reported and drawn times are equal (`src/stream/drive/tests/random_latency.rs`,
+//! Delays on a busy machine are unknown, so these tests have no time limits. Instead, the device
+//! records when each operation arrived and when it was done. Its queue records when the driver
+//! pushed and reaped the operation. The reported latency of each operation must be between the
+//! device's time and the driver's time. On any machine, each percentile must therefore be between
+//! the percentiles of these two times. In virtual time, no other program uses the processor, and
+//! the reported times equal the service times (`src/stream/drive/tests/random_latency.rs`,
 //! `src/step/driver/tests.rs`).
 
 use crate::law::{LAWS, Law};
@@ -18,18 +18,19 @@ use plimsoll_record::collect::Collector;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::arrival::{Arrivals, Rate, Schedule, Warp};
 
-/// Length of a case, and time between the device's readiness and the start.
+/// Length of a case. `LEAD_NS` is the time between the device's readiness and the start.
 const LENGTH_NS: u64 = 150_000_000;
 const LEAD_NS: u64 = 10_000_000;
-/// Operations in flight of the closed loops, and slots of the open loop.
+/// Number of operations in flight in the closed loops. `PLACES` is the number of slots of the open
+/// loop.
 const DEPTH: u32 = 8;
 const PLACES: u32 = 4096;
-/// Two clocks agree within the cost of a reading.
+/// Two clocks differ by at most this time, which is the cost of reading a clock.
 const CLOCKS_NS: u64 = 2_000;
-/// Largest relative width of a bucket in a histogram of three digits.
+/// Largest relative width of a bucket in a histogram with three digits.
 const DIGITS: f64 = 0.002;
 
-/// Report in one form for both drivers.
+/// Reported figures, in the same form for both drivers.
 struct DriverReport<'a> {
     inside: u64,
     operations: u64,
@@ -37,8 +38,8 @@ struct DriverReport<'a> {
     latency_ns_at: &'a dyn Fn(f64) -> u64,
 }
 
-/// Known times of each operation, in ns: bounds of its latency, and the times at which it was done
-/// and reaped.
+/// Known times of all operations in ns: lower and upper bounds of the latencies, and the times at
+/// which operations were done and reaped.
 struct Truth {
     least: Vec<u64>,
     most: Vec<u64>,
@@ -47,11 +48,11 @@ struct Truth {
 }
 
 impl Truth {
-    /// Builds the bounds. With a schedule, `from_ns` is the start of each operation's latency, in
-    /// the order of the starts. Without one, latency begins between the push into the queue and the
-    /// request to the device.
+    /// Computes the bounds. With a schedule, `from_ns` is the time at which each operation's
+    /// latency starts, in order. Without a schedule, the latency starts between the push into the
+    /// queue and the arrival at the device.
     fn of(known: &[DeviceTimes], mut held: Vec<DriverTimes>, from_ns: Option<Vec<u64>>) -> Self {
-        // Sorts by push time, which is the order of the device's records.
+        // Sorts by push time, so that the order is that of the device's records.
         held.sort_by_key(|one| one.pushed_ns);
         assert_eq!(known.len(), held.len());
         let from = |at: usize, else_ns: u64| from_ns.as_ref().map_or(else_ns, |from| from[at]);
@@ -74,7 +75,7 @@ impl Truth {
         assert!(count > 10, "{name}: {count} operations");
         assert_eq!(reported.operations, count, "{name}: each operation is reported once");
         let before = |at: &[u64]| at.iter().filter(|ns| **ns < stop_ns).count() as u64;
-        // An operation that the driver reaps at the end may count on either side of it.
+        // Operations that the driver reaps near the end may count as inside or as drained.
         let least = before(&self.taken).saturating_sub(u64::from(DEPTH));
         let inside = least..=before(&self.done);
         assert!(inside.contains(&reported.inside), "{name}: {} of {inside:?}", reported.inside);
@@ -94,7 +95,8 @@ impl Truth {
     }
 }
 
-/// Starts a device that serves `servers` operations at a time. Returns it with the measured period.
+/// Starts a device that serves `servers` operations at the same time. Also returns the start and
+/// end of the measurement.
 fn device(law: Law, places: u32, servers: u32, waiting: WaitMode) -> (ReferenceDevice, (u64, u64)) {
     let mut queue = ReferenceDevice::start(law, places, servers, waiting, None);
     queue.record_driver_times();
@@ -140,8 +142,7 @@ fn an_open_loop_reports_all_the_time_since_the_schedule() {
         Schedule::Poisson { rate, warp: Warp::None }.part(0, 1, 42)
     };
     for law in LAWS {
-        // With two servers, slow operations delay the later ones, before or after the request to
-        // the device.
+        // With two servers, slow operations delay later operations, in the driver or in the device.
         for servers in [PLACES, 2] {
             let (mut queue, span) = device(law, PLACES, servers, WaitMode::Sleeping);
             let open = OpenLoop::new(vec![arrivals()], PLACES, span.0);

@@ -4,16 +4,16 @@
 /// Distribution of service times.
 #[derive(Clone, Copy, Debug)]
 pub enum Law {
-    /// Constant time, in ns.
+    /// The time is constant, in ns.
     Constant(u64),
-    /// Exponential, by its mean in ns.
+    /// The times are exponential with this mean, in ns.
     Exponential(f64),
-    /// The first time, or the second for one of fifty operations, in ns.
+    /// The first time, in ns. One in fifty operations takes the second time.
     Bimodal(u64, u64),
 }
 
 impl Law {
-    /// Returns the name for tables.
+    /// Returns the name that tables print.
     pub fn name(self) -> String {
         match self {
             Self::Constant(ns) => format!("constant {} µs", ns / 1_000),
@@ -32,11 +32,12 @@ impl Law {
     }
 }
 
-/// 50 µs; 1 ms on average; 100 µs and 20 ms.
+/// Distributions with means of 50 µs, 1 ms and about 0.5 ms; the last has times of 100 µs and 20
+/// ms.
 pub const LAWS: [Law; 3] =
     [Law::Constant(50_000), Law::Exponential(1_000_000.0), Law::Bimodal(100_000, 20_000_000)];
 
-/// Draws from a distribution, the same sequence each time.
+/// Random times from a distribution. Each instance returns the same sequence.
 #[derive(Clone, Debug)]
 pub struct Draws {
     law: Law,
@@ -64,7 +65,7 @@ impl Draws {
         }
     }
 
-    /// Returns a uniform number in 0..1 (SplitMix64; S. Vigna, public domain constants).
+    /// Returns a uniform number from 0 up to 1 (SplitMix64; constants by S. Vigna, public domain).
     fn uniform(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;

@@ -1,4 +1,4 @@
-//! Runs of the mail store.
+//! Support for runs of the mail store.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +9,7 @@ use plimsoll_plan::Plan;
 use plimsoll_record::progress::Watcher;
 use plimsoll_record::recording::Recording;
 
-/// Runs a plan, with its state below `root`, and removes its files.
+/// Runs a plan with its state directory below `root`, and removes the run's files.
 pub fn run(plan: &Plan, root: &Path, watcher: &mut dyn Watcher) -> Recording {
     let plan = plan.resolve();
     let mailbox = plan.workload.mailbox().unwrap();

@@ -1,4 +1,4 @@
-//! Stepped workload that always has a number of reads in flight.
+//! Stepped workload that always has the same number of reads in flight.
 
 use plimsoll_workload::step::{
     Arena, Class, ClassGroup, Completion, FileSpec, Io, IoKind, StepWorkload, Wait,

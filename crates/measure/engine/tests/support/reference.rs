@@ -1,14 +1,16 @@
-//! Target inside the process with known service times, in real time.
+//! Real-time target inside the process, with known service times.
 //!
-//! The device is a separate thread. It polls a ring for operations from the driver. Each operation
-//! gets a drawn service time, and a server if the number of servers is limited. When both times are
-//! over, the device records the time and puts the operation into a second ring for the driver. The
-//! device records three times of each operation, on its own reading of `CLOCK_MONOTONIC`:
+//! The device is a separate thread that polls a ring for operations from the driver. Each operation
+//! gets a random service time. If the number of servers is limited, it also waits for a server.
+//! When both times are over, the device puts the operation into a second ring for the driver. The
+//! device records three times of each operation, which it reads from `CLOCK_MONOTONIC`:
 //!
-//! - *received*: the time at which the driver's submission arrived, before any work on it;
-//! - *due*: received, plus the wait for a server, plus the drawn time. This is the drawn latency;
-//! - *done*: the time from which the driver could see the completion. It is later if other programs
-//!   use the processor; that delay is the device's, not the driver's.
+//! - *received*: the time at which the driver's submission arrived, before the device started to
+//!   process it;
+//! - *due*: the time received, plus the wait for a server, plus the service time. The time from
+//!   *received* to *due* is the true latency;
+//! - *done*: the earliest time at which the driver could see the completion. If other programs use
+//!   the processor, it is later than *due*. That delay is caused by the device, not by the driver.
 #![allow(dead_code)] // each program uses a part of it
 
 use std::cmp::Reverse;
@@ -26,25 +28,26 @@ use plimsoll_sys::op::{PushError, RingOp};
 
 use super::law::{Draws, Law};
 
-/// Number of operations that the device records without allocating.
+/// Number of operations that the device can record without allocating memory.
 const DEVICE_TIMES_MAX: usize = 1 << 20;
 
-/// Waiting mode of an idle driver.
+/// How an idle driver waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitMode {
-    /// The driver polls the ring, so only its own steps delay its view of a completion.
+    /// The driver polls the ring without sleeping, so it sees each completion after its own steps
+    /// only.
     Watching,
     /// The driver sleeps, and the device wakes it, like an interrupt.
     Sleeping,
-    /// The driver polls like the threads of a run, and then sleeps.
+    /// The driver first polls for a time, like the threads of a run, and then sleeps.
     Polling,
 }
 
-/// Times of one operation.
+/// Times of one operation in the device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceTimes {
     pub received_ns: u64,
-    /// Drawn service time.
+    /// Random service time.
     pub drawn_ns: u64,
     pub due_ns: u64,
     pub done_ns: u64,
@@ -57,7 +60,7 @@ pub struct DriverTimes {
     pub taken_ns: u64,
 }
 
-/// State that driver and device share: two rings of slots, and the times of each slot.
+/// State that driver and device share: two rings of slots, and the arrival time of each slot.
 struct SharedRings {
     received_ns: Box<[AtomicU64]>,
     submitted: Box<[AtomicU64]>,
@@ -80,7 +83,7 @@ pub struct ReferenceDevice {
     taken: usize,
     tick_ns: u64,
     in_flight: usize,
-    /// Times in the order of taking; `None` if not requested.
+    /// Times in the order in which operations were reaped; `None` if they are not recorded.
     driver_times: Option<Vec<DriverTimes>>,
     pushed_ns: Box<[u64]>,
 }
@@ -90,8 +93,8 @@ fn ring(length: usize) -> Box<[AtomicU64]> {
 }
 
 impl ReferenceDevice {
-    /// Starts a device for `capacity` operations, of which `servers` are served at a time, on `cpu`
-    /// if given. The calling thread must be the driver.
+    /// Starts a device with space for `capacity` operations. It serves `servers` of them at the
+    /// same time, on the CPU `cpu` if given. The calling thread must be the driver.
     pub fn start(
         law: Law,
         capacity: u32,
@@ -99,7 +102,7 @@ impl ReferenceDevice {
         wait_mode: WaitMode,
         cpu: Option<usize>,
     ) -> Self {
-        // A power of two, so that slots of the rings wrap with the counters.
+        // The length is a power of two, so that the counters wrap at the same point as the rings.
         let length = (capacity.max(1) as usize).next_power_of_two();
         let shared = Arc::new(SharedRings {
             received_ns: ring(length),
@@ -120,7 +123,7 @@ impl ReferenceDevice {
         };
         let device = std::thread::spawn(move || {
             if let Some(cpu) = cpu {
-                // Without pinning the device runs anywhere, and `done` includes its delays.
+                // Without pinning, the device runs on any CPU, and `done` includes its delays.
                 let _ = plimsoll_sys::cpu::pin_thread(cpu);
             }
             device.run()
@@ -146,7 +149,8 @@ impl ReferenceDevice {
         self.driver_times = Some(Vec::new());
     }
 
-    /// Ends the device. Returns the times of each operation, in the order of submission.
+    /// Stops the device. Returns the times that the device and the driver recorded for each
+    /// operation.
     pub fn end(mut self) -> (Vec<DeviceTimes>, Vec<DriverTimes>) {
         self.shared.stopped.store(true, Ordering::Release);
         let device_times = self.device.take().and_then(|device| device.join().ok());
@@ -246,7 +250,7 @@ impl Drop for ReferenceDevice {
     }
 }
 
-/// Allocates and touches memory for the times, because a first touch of a page would delay the
+/// Allocates memory for the times and touches every page, because the first access would delay the
 /// device.
 fn preallocate() -> Vec<DeviceTimes> {
     let mut room = vec![DeviceTimes { received_ns: 1, ..DeviceTimes::default() }; DEVICE_TIMES_MAX];
@@ -259,9 +263,9 @@ struct Device {
     shared: Arc<SharedRings>,
     driver: Thread,
     draws: Draws,
-    /// Time at which each server becomes free; `None` if there are as many servers as slots.
+    /// Times at which the servers become free; `None` if there are as many servers as slots.
     free_ns: Option<BinaryHeap<Reverse<u64>>>,
-    /// Operations by due time, with their slot and their index in `device_times`.
+    /// Due time of each operation in flight, with its slot and its index in `device_times`.
     in_flight: BinaryHeap<Reverse<(u64, usize, u64)>>,
     device_times: Vec<DeviceTimes>,
 }
@@ -288,7 +292,7 @@ impl Device {
                 let at = completed % shared.completed.len();
                 shared.completed[at].store(place, Ordering::Relaxed);
                 completed = completed.wrapping_add(1);
-                // The time is read just before the driver can see the completion.
+                // Reads the time just before the driver can see the completion.
                 self.device_times[number].done_ns = monotonic_ns();
                 shared.completed_end.store(completed, Ordering::SeqCst);
                 wakes = true;

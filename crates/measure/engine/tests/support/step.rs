@@ -1,4 +1,4 @@
-//! Runs the production driver of stateful workloads on the real clock, over any queue.
+//! Runs the production driver of stateful workloads with any queue, on the real clock.
 
 use std::sync::mpsc::channel;
 
@@ -9,24 +9,24 @@ use plimsoll_sys::clock::{Clock, sleep_until_ns};
 
 use super::reads::Reads;
 
-/// Returns the latency at a share (0 to 1) of the operations, in ns.
+/// Returns the latency in ns at a quantile from 0 to 1.
 type QuantileNs = Box<dyn Fn(f64) -> u64>;
 
 /// Report of the measured phase.
 pub struct StepReport {
-    /// Operations that completed in the phase.
+    /// Number of operations that completed in the phase.
     pub inside: u64,
-    /// All operations of the phase, including those in flight at its end.
+    /// Number of all operations of the phase, including those in flight at its end.
     pub operations: u64,
     pub latency_ns_sum: u64,
     pub latency_ns_at: QuantileNs,
 }
 
-/// Drives `depth` reads at a time from `start_ns` until `stop_ns`, all of it measured. Returns the
-/// report and the queue.
+/// Drives reads with `depth` in flight from `start_ns` to `stop_ns`, and measures all this time.
+/// Returns the report and the queue.
 ///
 /// # Errors
-/// The queue fails.
+/// Returns an error if the queue fails.
 pub fn report<Q: Queue>(
     queue: Q,
     depth: u32,

@@ -1,4 +1,4 @@
-//! Stream driver, with its real clock and a concurrent writer, over any queue.
+//! Runs the stream driver with any queue, on its real clock, with a concurrent writer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -12,7 +12,7 @@ use plimsoll_sys::clock::{Clock, sleep_until_ns};
 use plimsoll_sys::op::OpKind;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Longer than the time of any operation that has not failed.
+/// No operation takes longer than this unless it has failed.
 const TIMEOUT_NS: u64 = 600_000_000_000;
 
 /// Source of identical reads.
@@ -25,20 +25,21 @@ impl Source for IdenticalReads {
     }
 }
 
-/// Allows the thread to run on any CPU: it inherits the driver's pinning.
+/// Allows the writer's thread, which inherits the driver's pinning, to run on any CPU.
 fn unpin() {
     let mut all = CpuSet::new();
     (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
-    // If the kernel refuses, the thread continues and uses a few microseconds of each second.
+    // If the kernel refuses, the writer stays on the driver's CPU. It needs only a few microseconds
+    // each second.
     let _ = sched_setaffinity(None, &all);
 }
 
-/// Drives reads from `start_ns` until `stop_ns`, all of it measured, and returns the report.
-/// `spin_ns` is the time before a start in which the driver watches the clock. `wait_spin_ns` is
-/// the time for which it polls for completions.
+/// Drives reads from `start_ns` to `stop_ns`, measures all this time, and returns the report. The
+/// driver watches the clock for `spin_ns` before each start. It polls for completions for
+/// `wait_spin_ns`.
 ///
 /// # Errors
-/// The queue fails, or an operation does not finish.
+/// Returns an error if the queue fails, or if an operation does not complete.
 pub fn report<Q: Queue, P: Pacing>(
     queue: &mut Q,
     mut pacing: P,

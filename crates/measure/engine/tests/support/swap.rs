@@ -1,8 +1,8 @@
-//! Attacker: the owner of a target's directory replaces the directory and its content while a run
-//! prepares its data.
+//! Simulates an attacker: the owner of the target directory replaces the directory and its content
+//! while a run prepares its data.
 //!
-//! As root, the attacker is a thread of another user, 65534, who owns the allowed directory and
-//! everything in it. Otherwise it is a thread of this user.
+//! If the test runs as root, the attacker is a thread of user 65534, who owns the allowed directory
+//! and everything in it. Otherwise, the attacker is a thread of the same user.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -26,20 +26,20 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Directory of the attacker, next to files that a run must not touch.
+/// Directory of the attacker, next to files that a run must not change.
 pub struct Scene {
     root: tempfile::TempDir,
-    /// Links that the attacker places, by names of files in the run's own directory.
+    /// Names of the run's files that the attacker replaces by links.
     traps: Vec<String>,
-    /// Name of the run's own directory.
+    /// Name of the directory that the run creates.
     own_name: String,
     watch: rustix::fd::OwnedFd,
     before: Vec<(PathBuf, SystemTime, u64)>,
-    /// Block device that a run must not write, if this host has loop devices.
+    /// Block device that a run must not write to; `None` if this host has no loop devices.
     device: Option<DecoyDevice>,
 }
 
-/// Loop device over a file of known content.
+/// Loop device whose backing file has known content.
 struct DecoyDevice {
     name: String,
     backing: PathBuf,
@@ -48,8 +48,8 @@ struct DecoyDevice {
 impl DecoyDevice {
     const SIZE_BYTES: usize = 4 << 20;
 
-    /// Attaches a device and creates a node for it at `node`. Returns `None` without root or loop
-    /// devices.
+    /// Attaches a loop device and creates its node at `node`. Returns `None` if not run as root, or
+    /// without loop devices.
     fn attach(backing: PathBuf, node: &Path) -> Option<Self> {
         fs::write(&backing, vec![0xA5; Self::SIZE_BYTES]).unwrap();
         let output = Command::new("losetup").args(["-f", "--show"]).arg(&backing).output().ok()?;
@@ -77,8 +77,8 @@ impl Drop for DecoyDevice {
 }
 
 impl Scene {
-    /// Creates a scene. `own_name` is the directory that the run creates, and `traps` are names of
-    /// files that it creates in this directory.
+    /// Creates a scene. `own_name` is the directory that the run creates, and `traps` are files
+    /// that it creates in this directory.
     pub fn new(own_name: &str, traps: &[&str]) -> Self {
         let root = tempfile::tempdir().unwrap();
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -103,7 +103,7 @@ impl Scene {
         scene
     }
 
-    /// Returns the allowed directory.
+    /// Returns the directory on the list of allowed targets.
     pub fn allowed(&self) -> PathBuf {
         self.root.path().join("allowed")
     }
@@ -113,13 +113,13 @@ impl Scene {
         self.allowed().join("target")
     }
 
-    /// Returns the directory of the run's state, outside the target.
+    /// Returns the state directory of the run, which is outside the target.
     #[allow(dead_code)] // not every test uses it
     pub fn state(&self) -> PathBuf {
         self.root.path().join("state")
     }
 
-    /// Recreates the allowed directory, with everything that the attacker has prepared.
+    /// Recreates the allowed directory and everything that the attacker has prepared in it.
     pub fn lay_out(&self) {
         let allowed = self.allowed();
         match fs::remove_dir_all(&allowed) {
@@ -137,8 +137,8 @@ impl Scene {
         link(&outside, allowed.join("target-link"));
         link(&outside, allowed.join("target/trap-link"));
         for (at, name) in self.traps.iter().enumerate() {
-            // Every other link leads to the device. If a run opened it for writing, it would write
-            // to the host's device.
+            // Every second link points to the device. If a run opened it for writing, it would
+            // write to a device of the host.
             let victim = if self.device.is_some() && at % 2 == 1 { "device" } else { "secret" };
             match name.split_once('/') {
                 Some((directory, _)) if trap.join(directory).symlink_metadata().is_ok() => {}
@@ -154,8 +154,8 @@ impl Scene {
         }
     }
 
-    /// Starts the attack. With `target_too`, it replaces the target's directory as well as its
-    /// content.
+    /// Starts the attack on the content of the target directory. If `target_too` is true, also
+    /// replaces the directory itself.
     pub fn attack(&self, target_too: bool) -> Attack {
         let (stop, swaps) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let attacker = Attacker {
@@ -170,7 +170,7 @@ impl Scene {
         Attack { stop, swaps, thread: Some(thread) }
     }
 
-    /// Returns all outside files, with their times and sizes.
+    /// Returns all files outside the target, with their times and sizes.
     fn outside(&self) -> Vec<(PathBuf, SystemTime, u64)> {
         let outside = self.root.path().join("outside");
         let mut all = vec![outside.clone()];
@@ -182,8 +182,8 @@ impl Scene {
         all.into_iter().map(seen).collect()
     }
 
-    /// Asserts that the run opened no outside file for writing, and created, removed or changed
-    /// none.
+    /// Asserts that the run opened no file outside the target for writing, and created, removed or
+    /// changed no such file.
     pub fn assert_untouched(&self) {
         let mut room = [const { std::mem::MaybeUninit::uninit() }; 4096];
         let mut events = Reader::new(&self.watch, &mut room);
@@ -206,7 +206,7 @@ pub struct Attack {
 }
 
 impl Attack {
-    /// Ends the attack. Returns the number of replaced directories.
+    /// Ends the attack. Returns how often the attacker replaced a directory.
     pub fn end(mut self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap();
@@ -237,7 +237,7 @@ impl Attacker {
         let mut number = 0u64;
         while !self.stop.load(Ordering::Relaxed) {
             number += 1;
-            // The run must succeed sometimes, so each state lasts for a varying time.
+            // Some runs must succeed, so the time between the swaps varies.
             let stays = Duration::from_micros(number * 37 % 400);
             match number % 3 {
                 0 if self.target_too => self.swap(&self.target, &self.link, stays),
@@ -247,7 +247,7 @@ impl Attacker {
         }
     }
 
-    /// Exchanges two names, and then back.
+    /// Exchanges two names, waits, and exchanges them back.
     fn swap(&self, one: &Path, other: &Path, stays: Duration) {
         if renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_err() {
             return;

@@ -1,15 +1,15 @@
 //! A cache in memory or on flash; its units have equal size.
 //!
-//! Policies are those of [`crate::cache`]. A read requests the missing units from the lower block
-//! in as few contiguous ranges as possible, all in parallel, and caches them. Unwritten units are
-//! not cached, because the lower block's map already records that they are unwritten. Writes go
-//! around the cache (and drop the cached unit), through it, or into it. A write into the cache
-//! makes the unit dirty, and ends when the cache's own device has stored the data. Background
-//! copiers, `copiers` in number, write dirty units to the lower block, oldest first. While the
-//! dirty share is at its limit, writes go through the cache.
+//! [`crate::cache`] describes the replacement policies. A read requests the missing units from the
+//! lower block in as few contiguous ranges as possible, all in parallel, and caches them. Unwritten
+//! units are not cached, because the lower block's map already records that they are unwritten.
+//! Writes go around the cache (and drop the cached unit), through it, or into it. A write into the
+//! cache makes the unit dirty, and the write completes when the cache's own device has stored the
+//! data. In the background, `copiers` copy programs write dirty units to the lower block, the
+//! oldest unit first. While the dirty share is at its limit, writes go through the cache.
 //!
-//! With `fill_bytes_per_s`, a missing unit is cached only if this rate is not exceeded, to limit
-//! the wear of a flash cache. (ZFS fills its second cache at 8 MiB/s: `l2arc_write_max`, OpenZFS
+//! To limit the wear of a flash cache, `fill_bytes_per_s` limits the rate at which missing units
+//! are added to the cache. (ZFS fills its second cache at 8 MiB/s: `l2arc_write_max`, OpenZFS
 //! manual zfs(4).)
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
@@ -44,13 +44,13 @@ struct CacheBlock {
     read_hits: u64,
     read_misses: u64,
     bypass_sequential: bool,
-    /// Limits the rate at which misses fill the cache; `None` if the rate is not limited.
+    /// Limits the rate at which missing units are added to the cache. `None` means no limit.
     fill: Option<FillBudget>,
-    /// Maps the key of each unit that is being fetched to its fetch. The fetch's door opens when
-    /// the units arrive.
+    /// Maps the key of a unit that is being fetched to the number of the fetch. The door of the
+    /// fetch opens when the units arrive.
     coming: Table<u32>,
-    /// For each fetch: the key of its first unit, and the number of units. No fetch has the number
-    /// 0, because a notice with the value 0 means that a copy ended.
+    /// For each fetch: the key of its first unit, and the number of units. Fetches are numbered
+    /// from 1, because a notice with the value 0 means that a copy ended.
     fetches: Places<(u64, u64)>,
     doors: StationId,
     waits: Vec<u32>,
@@ -107,7 +107,7 @@ pub(super) fn make(
     }))
 }
 
-/// State of a unit that a read request touches.
+/// State of a unit when a read request touches it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Cached,
@@ -117,8 +117,8 @@ enum Presence {
     Missing,
 }
 
-/// Number of bytes that misses may currently add to a cache. It grows at the fill rate, up to the
-/// amount of one second.
+/// Number of bytes that may currently be added to a cache after misses. The number grows at the
+/// fill rate, and its maximum is the fill rate times one second.
 #[derive(Clone)]
 struct FillBudget {
     bytes_per_s: f64,
@@ -131,7 +131,8 @@ impl FillBudget {
         Self { bytes_per_s, left_bytes: bytes_per_s, seen_ns: 0 }
     }
 
-    /// Subtracts a unit from the budget. Returns false if the budget is too small.
+    /// Subtracts the size of a unit from the budget. Returns false if the budget is smaller than
+    /// the unit.
     fn take(&mut self, unit_bytes: u64, now_ns: u64) -> bool {
         let earned = (now_ns - self.seen_ns) as f64 / NS_PER_S as f64 * self.bytes_per_s;
         let unit_bytes = unit_bytes as f64;
@@ -146,8 +147,8 @@ impl FillBudget {
 }
 
 impl CacheBlock {
-    /// Looks a unit up, and returns its state. Adds a missing unit to the cache, unless the fill
-    /// budget is used up.
+    /// Looks up a unit, and returns its state. A missing unit is added to the cache if the fill
+    /// budget is sufficient.
     #[inline(always)]
     fn look_up(&mut self, key: u64, cx: &mut Context<'_>) -> Presence {
         if let Some(fill) = &mut self.fill {
@@ -198,7 +199,7 @@ impl CacheBlock {
         }
         let from_device = self.device.filter(|_| hits > 0);
         if from_device.is_none() && self.waits.is_empty() && self.misses.len() == 1 {
-            // Usually, only one unit of a read is missing.
+            // A read usually misses only one unit.
             self.fetch(request, self.misses[0], cx);
         } else {
             cx.program.fork();
@@ -225,7 +226,8 @@ impl CacheBlock {
         if added > 0
             && let Some(device) = self.device
         {
-            // A flash cache is filled by a write, for which the reader does not wait.
+            // A missing unit is written to the flash cache, but the reader does not wait for this
+            // write.
             let bytes = added * self.unit_bytes;
             let fill = Request {
                 action: Action::Write,
@@ -248,7 +250,7 @@ impl CacheBlock {
         let fetch = self.fetches.put((request.key(first), end - first));
         for unit in first..end {
             if is_empty {
-                // There is nothing to cache: the map already records unwritten units.
+                // The map already records which units are unwritten, so these units are not cached.
                 self.cache.remove(request.key(unit));
             } else {
                 self.coming.insert(request.key(unit), fetch);
@@ -356,7 +358,8 @@ impl Block for CacheBlock {
     }
 
     fn forget(&mut self) {
-        // A memory cache with dirty units is not emptied, and a flash cache keeps its contents.
+        // If a memory cache has dirty units, it keeps them. A flash cache always keeps its
+        // contents.
         if self.label == Source::Dram && self.cache.dirty() == 0 {
             self.cache.clear();
         }

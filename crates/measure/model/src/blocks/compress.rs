@@ -1,13 +1,13 @@
-//! Compression in slices, and zero detection.
+//! Compresses data in slices, and detects zeroes.
 //!
 //! Data with a compression ratio of `data_ratio` is stored in slices of `slice_bytes`. In the lower
-//! blocks, the data has `1 / data_ratio` of its size (at least one sector of `unit_bytes` for each
-//! slice), so lower tiers and caches can store more data. Reading any part of a slice reads and
-//! decompresses the whole slice. Writes that are sequential or larger than `inline_bytes` are
-//! compressed immediately; a smaller write to a stored slice reads, modifies and rewrites the
-//! slice. Unless `inline` is set, nothing is compressed. A share of `zero_share` of the data
-//! consists of zeroes; reading and writing zeroes accesses only metadata. A hash of the address
-//! selects the 4 KiB units that contain zeroes, so they are the same in every request.
+//! blocks, a slice has `1 / data_ratio` of its logical size, but at least one sector of
+//! `unit_bytes`. Lower tiers and caches can therefore store more data. Reading any part of a slice
+//! reads and decompresses the whole slice. Writes that are sequential or larger than `inline_bytes`
+//! are compressed immediately; a smaller write to a stored slice reads, modifies and rewrites the
+//! slice. Data is compressed only if `inline` is set. A share of `zero_share` of the data consists
+//! of zeroes; reading and writing zeroes accesses only metadata. A hash of the address selects the
+//! 4 KiB units that contain zeroes, so they are the same in every request.
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::inside::Source;

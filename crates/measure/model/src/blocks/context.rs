@@ -7,7 +7,8 @@ use crate::core::rng::Stream;
 use crate::core::{Order, Program, Sim, StationId};
 use crate::spec::ModelError;
 
-/// Index of a block in the model's list. A block index and a node identify an instance.
+/// Index of a block in the model's list of blocks. The block index and the node index together
+/// identify an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BlockRef(pub(crate) u32);
 
@@ -19,32 +20,31 @@ pub(crate) struct Launch {
 
 /// A building block.
 pub trait Block: Send + CloneBlock {
-    /// Handles a request: appends steps to the context's program, and routes requests to lower
-    /// blocks.
+    /// Handles a request: appends steps to the context's program, and routes I/Os to lower blocks.
     fn route(&mut self, request: &Request, cx: &mut Context<'_>);
 
-    /// Hints that a request will be routed here soon. Prefetches its lookup, and passes the hint on
-    /// to the most likely next block.
+    /// Announces that a request will soon be routed here. The block prefetches the memory for the
+    /// lookup, and announces the request to the most likely next block.
     fn hint(&self, _request: &Request, _blocks: &Blocks) {}
 
-    /// Charges work of another block to this block: CPU time in nanoseconds or, for links, bytes
-    /// that leave the node (`out` is true) or arrive at the node.
+    /// Charges this block for work that another block causes: CPU time in nanoseconds or, for
+    /// links, bytes that leave the node (`out` is true) or arrive at the node.
     fn charge(&mut self, _amount: u64, _out: bool, _cx: &mut Context<'_>) {}
 
-    /// Called when a program of this block reaches a notice.
+    /// Handles a notice: a program of this block has reached a notice step.
     fn notice(&mut self, _value: u64, _cx: &mut Context<'_>) {}
 
-    /// Called at regular intervals of virtual time, if the block requested that at its
+    /// Called at a fixed interval of virtual time, if the block requested these calls at its
     /// construction.
     fn tick(&mut self, _cx: &mut Context<'_>) {}
 
-    /// Records data that is laid out before the run: `size_bytes` of `file` at `offset_bytes`.
+    /// Records data that is placed before the run: `size_bytes` of `file` at `offset_bytes`.
     fn lay(&mut self, _request: &Request, _cx: &mut Context<'_>) {}
 
-    /// Reacts to the loss or the return of a component, anywhere in the system.
+    /// Handles the loss or the return of a component. The component can be anywhere in the system.
     fn changed(&mut self, _change: Change, _cx: &mut Context<'_>) {}
 
-    /// Returns true if a part of a range is currently stored on a lost device.
+    /// Returns true if a lost device stores a part of this range.
     fn is_lost(&self, _request: &Request, _blocks: &Blocks) -> bool {
         false
     }
@@ -52,11 +52,12 @@ pub trait Block: Send + CloneBlock {
     /// Empties the caches in memory.
     fn forget(&mut self) {}
 
-    /// Returns current readings by name, such as a fill level, for time series and reports.
+    /// Returns named current readings of the block, such as its fill level. They appear in time
+    /// series and reports.
     fn readings(&self, _each: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-/// Copies a trait object. Implemented for every type that can be cloned.
+/// Copies a trait object. Implemented for every block type that implements `Clone`.
 pub trait CloneBlock {
     /// Returns a copy of the block in the same state.
     fn copied(&self) -> Box<dyn Block>;
@@ -70,7 +71,7 @@ impl<B: Block + Clone + 'static> CloneBlock for B {
 
 impl Clone for Box<dyn Block> {
     fn clone(&self) -> Self {
-        // Clones the content of the box; the box itself is not a block.
+        // Clones the block in the box, and not the box itself.
         (**self).copied()
     }
 }
@@ -80,14 +81,15 @@ impl Clone for Box<dyn Block> {
 pub struct Blocks {
     pub(crate) instances: Vec<Option<Box<dyn Block>>>,
     pub(crate) nodes: usize,
-    /// For each block: the distance between the indices of its instances on consecutive nodes; 0 if
-    /// all nodes share one instance.
+    /// For each block: the distance between the indices of its instances on node `n` and node `n +
+    /// 1`; 0 if all nodes share one instance.
     pub(crate) strides: Vec<usize>,
-    /// For each block: true if it stores data. Such a block also serves reads of unwritten ranges.
+    /// For each block: true if it stores data. A block that stores data also serves reads of
+    /// unwritten ranges.
     pub(crate) keeps: Vec<bool>,
-    /// For each block instance: its stations.
+    /// The stations of each block instance.
     pub(crate) stations: Vec<std::ops::Range<u32>>,
-    /// Lost components; `None` if no event of the plan removes components.
+    /// Lost components; `None` if the plan has no event that removes components.
     pub(crate) losses: Option<Box<Losses>>,
 }
 
@@ -100,7 +102,7 @@ impl Blocks {
         }
     }
 
-    /// Returns true if a part of a range is stored on a lost device; see [`Block::is_lost`].
+    /// Returns true if a lost device stores a part of a range; see [`Block::is_lost`].
     pub(crate) fn is_lost(&self, block: BlockRef, request: &Request) -> bool {
         let instance = &self.instances[self.index(block, request.node)];
         instance.as_ref().is_some_and(|instance| instance.is_lost(request, self))
@@ -113,9 +115,9 @@ impl Blocks {
 
 /// State that a block uses while it handles a request.
 pub struct Context<'a> {
-    /// The program of the request.
+    /// The program of the request that is being handled.
     pub program: &'a mut Program,
-    /// The simulation: time and the state of the stations.
+    /// The simulation, with the virtual time and the state of the stations.
     pub sim: &'a Sim,
     pub(crate) blocks: &'a mut Blocks,
     pub(crate) launched: &'a mut Vec<Launch>,
@@ -124,11 +126,12 @@ pub struct Context<'a> {
     pub(crate) served: Option<Source>,
     pub(crate) landed: Option<Source>,
     pub(crate) remote: bool,
-    /// Time until which the request waits for the notice of a loss; 0 if it does not wait.
+    /// Time at which the request stops waiting, because the loss of a component is then noticed; 0
+    /// if the request does not wait.
     pub(crate) waited_ns: u64,
     /// True if no component is left that could serve the request.
     pub(crate) refused: bool,
-    /// Doors that must be closed before the program runs.
+    /// Doors that must be closed before the program of the request runs.
     pub(crate) closing: &'a mut Vec<(StationId, u64)>,
 }
 
@@ -154,8 +157,8 @@ impl Context<'_> {
         }
     }
 
-    /// Like `route`, but for background work. Calls `hint` first, because the caller has not done
-    /// it.
+    /// Like `route`, but for background work. Calls `hint` first, because a caller with background
+    /// work has not called it.
     pub(crate) fn route_background(&mut self, block: BlockRef, request: &Request) {
         self.blocks.hint(block, request);
         self.route(block, request);
@@ -176,7 +179,7 @@ impl Context<'_> {
         let index = self.blocks.index(block, node);
         let Some(mut instance) = self.blocks.instances[index].take() else { return };
         act(instance.as_mut(), self);
-        // The slot is still empty, so the assignment drops no block.
+        // The slot contains no block yet, so the assignment drops nothing.
         let empty = self.blocks.instances[index].replace(instance);
         std::mem::forget(empty);
     }
@@ -220,8 +223,8 @@ impl Context<'_> {
         }
     }
 
-    /// Launches background work; the function `write` builds its program. The sources and
-    /// destinations of this work are not counted for the request that launched it.
+    /// Launches background work; the function `write` builds its program. The I/O of this work is
+    /// not counted for the request that launched it.
     pub(crate) fn launch(&mut self, write: impl FnOnce(&mut Context<'_>)) {
         let mut program = self.spare.pop().unwrap_or_default();
         program.clear();
@@ -247,7 +250,7 @@ impl Context<'_> {
 /// Nodes that fail during the load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeFailure {
-    /// The nodes that fail; an empty range if no node fails.
+    /// Range of the nodes that fail; the range is empty if no node fails.
     pub(crate) nodes: std::ops::Range<u16>,
     /// Time at which these nodes fail.
     pub(crate) at_ns: u64,
@@ -268,7 +271,7 @@ pub struct Builder<'a> {
     pub(crate) names: &'a [String],
     pub(crate) node: u16,
     pub(crate) nodes: u16,
-    /// Number of nodes that run load. The other nodes only store data.
+    /// Number of nodes that run load. The remaining nodes only store data.
     pub(crate) compute_nodes: u16,
     /// Nodes that failed before the run.
     pub(crate) failed: std::ops::Range<u16>,
@@ -281,19 +284,19 @@ pub struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Returns the block with this name. The reader has already checked the name.
+    /// Returns the block with this name. The parser of the model file has already checked the name.
     pub(crate) fn find(&mut self, name: &str) -> BlockRef {
         let at = self.names.iter().position(|n| n == name).unwrap_or_default() as u32;
         self.edges.push((self.block, at));
         BlockRef(at)
     }
 
-    /// Like `find`, for an optional block.
+    /// Like `find`, but returns `None` if no name is given.
     pub(crate) fn find_or_none(&mut self, name: Option<&str>) -> Option<BlockRef> {
         name.map(|name| self.find(name))
     }
 
-    /// Returns the full name of a part of the block under construction.
+    /// Returns the full name of a part, which starts with the name of the block under construction.
     pub(crate) fn name(&self, part: &str) -> String {
         let block = &self.names[self.block as usize];
         let node = if self.nodes > 1 { format!("node{}.", self.node) } else { String::new() };
@@ -307,7 +310,7 @@ impl Builder<'_> {
         self.sim.add_station(&name, servers, order)
     }
 
-    /// Returns the block's own random stream.
+    /// Returns the random stream of the block under construction.
     pub(crate) fn stream(&self) -> Stream {
         Stream::new(self.seed, &self.name("random"))
     }
@@ -318,7 +321,8 @@ impl Builder<'_> {
     }
 }
 
-/// Reads the order of service: a word and, for FCFS, how strictly the order is kept.
+/// Reads the order of service. The field contains a word. For FCFS, another field states how
+/// strictly the order is kept.
 pub(crate) fn order_word(reader: &crate::spec::Reader<'_>) -> Result<Order, ModelError> {
     let shared = reader.word("order", &[("fcfs", false), ("shared", true)])?;
     let random_share = reader.number_or("random_order_share", 0.0, 0.0, 1.0)?;

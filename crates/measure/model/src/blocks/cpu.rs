@@ -1,11 +1,11 @@
 //! A pool of processor cores, and the software layers that run on it.
 //!
-//! The pool is one multi-server queue: operating systems balance runnable threads over cores, so
-//! the cores behave like the servers of one queue. A `path` is a layer of software that every
-//! request passes. It charges the pool for each operation and for each byte, then passes the
-//! request to the next block. A layer may delay writes for a time that costs no CPU
-//! (`write_wait_us`: interrupts, polls and handshakes between a guest and its host). Other blocks
-//! charge the same pool for checksums, parity, compression and replication.
+//! The pool is one multi-server queue: operating systems distribute runnable threads over the
+//! cores, so the cores behave like the servers of one queue. A `path` is a software layer that
+//! every request passes. The layer uses CPU time for each operation and for each byte, then passes
+//! the request to the next block. A layer may also delay writes without using CPU time
+//! (`write_wait_us`: interrupts, polls and handshakes between a guest and its host). Checksums,
+//! parity, compression and replication in other blocks use CPU time of the same pool.
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context, order_word};
 use super::request::{Action, Request};

@@ -1,5 +1,5 @@
-//! Requests in a system that loses components: they wait until the system notices a loss, are
-//! refused, or enter the system at another node.
+//! Handles requests that need a lost component. Such a request waits until the system notices the
+//! loss, is refused, or enters the system at another node.
 
 use super::context::{BlockRef, Context};
 use super::losses::Loss;
@@ -9,7 +9,7 @@ use crate::core::StationId;
 const REFUSAL_NS: u64 = 1_000_000;
 
 impl Context<'_> {
-    /// Returns the loss of a node; `None` if the node is not lost.
+    /// Returns the loss of a node; `None` if the node is available.
     #[inline]
     pub(crate) fn node_loss(&self, node: u16) -> Option<Loss> {
         self.blocks.losses.as_ref()?.node(node)
@@ -48,14 +48,13 @@ impl Context<'_> {
         true
     }
 
-    /// Returns true if the system will have noticed a loss by the time the request needs the lost
-    /// component. This time is later than now if the request already waits for the notice of
-    /// another loss.
+    /// Returns true if the request arrives at the lost component after the system has noticed the
+    /// loss. The request arrives later than now if it already waits for the notice of another loss.
     pub(crate) fn is_noticed(&self, loss: Loss) -> bool {
         loss.noticed_ns <= self.sim.now_ns().max(self.waited_ns)
     }
 
-    /// Delays the request. Does nothing in a system that cannot lose components.
+    /// Delays the request. If the system cannot lose components, does nothing.
     pub(crate) fn delay(&mut self, wait_ns: u64) {
         let wait = self.blocks.losses.as_ref().map(|losses| losses.wait);
         if let Some(wait) = wait.filter(|_| wait_ns > 0) {
@@ -63,7 +62,8 @@ impl Context<'_> {
         }
     }
 
-    /// Fails a request for a lost device, once the loss is noticed.
+    /// Fails a request that needs a lost device. The request fails when the system notices the
+    /// loss.
     #[cold]
     pub(crate) fn refuse_lost(&mut self, loss: Loss) {
         self.wait_for_notice(loss);

@@ -1,8 +1,8 @@
-//! A set of magnetic disks, each with the arm of [`super::hdd`].
+//! A set of magnetic disks. [`super::hdd`] models the arm of each disk.
 //!
-//! Extents of `extent_bytes` are laid out contiguously. A hash determines the disk of an extent and
-//! its position there. Only the outer `used_share` of the capacity is used, so a disk that is half
-//! full seeks over half of its surface.
+//! Extents of `extent_bytes` are laid out contiguously. A hash selects the disk of each extent, and
+//! the extent's position on the disk. Only the outer `used_share` of the capacity is used, so a
+//! disk that is half full seeks over half of its surface.
 
 use super::context::{Block, Blocks, Builder, Context};
 use super::inside::Source;
@@ -15,7 +15,7 @@ use crate::spec::{ModelError, Reader};
 struct Disks {
     devices: Vec<StationId>,
     extent_bytes: u64,
-    /// Number of extents that fit into the used part of a disk.
+    /// Number of extents that fit on one disk, in the share of its capacity that is used.
     places: u64,
 }
 
@@ -61,8 +61,8 @@ impl Block for Disks {
                 cx.land(Source::Hdd);
                 true
             }
-            // The write cache is off: each write waits until the platter has rotated to its sector,
-            // and a flush costs nothing.
+            // The write cache is off. Each write waits until the platter has rotated to the sector
+            // to be written, and a flush takes no time.
             Action::Flush | Action::Meta => return,
         };
         let end = request.offset_bytes + request.size_bytes.max(1);
@@ -81,7 +81,8 @@ impl Block for Disks {
             if let Some(loss) = cx.station_loss(station) {
                 let others = (1..self.devices.len()).map(|other| device + other);
                 let mut others = others.map(|other| self.devices[other % self.devices.len()]);
-                // A write goes to another disk that is not lost. A read of the lost disk fails.
+                // A write for a lost disk goes to another disk that is not lost. A read from the
+                // lost disk fails.
                 match others.find(|other| write && cx.station_loss(*other).is_none()) {
                     Some(other) => {
                         cx.wait_for_notice(loss);

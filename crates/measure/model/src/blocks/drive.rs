@@ -1,12 +1,12 @@
-//! A drive without internal structure. It executes a few commands in parallel; each has a fixed
-//! cost and a cost per byte. Either each command gets its part of the drive's rate, or the
-//! transfers use one link, one after the other, at the full rate.
+//! A drive without internal structure. It executes a few commands in parallel. Each command takes a
+//! fixed time plus a time for each byte. Either the commands share the drive's rate equally, or the
+//! drive transfers the data of one command at a time, at the full rate.
 //!
-//! This block is for flash devices whose internals are unknown or do not matter. The costs are
-//! those of a sustained random load, including write amplification. Reads and writes share the
-//! drive's time. The additional time of durable writes is spent in a separate queue: durable writes
-//! wait for one another, and other operations do not wait for them. See `ssd` for a device with
-//! channels, dies and a flash translation layer.
+//! This block is for flash devices whose internals are unknown or do not matter. The times are
+//! those of a sustained random load, including write amplification. Reads and writes use the same
+//! lanes. The additional time of durable writes is spent in a separate queue: durable writes wait
+//! for one another, but other operations do not wait for durable writes. See `ssd` for a device
+//! with channels, dies and a flash translation layer.
 
 use super::context::{Block, Builder, Context, order_word};
 use super::inside::Source;
@@ -18,18 +18,18 @@ use crate::spec::{ModelError, Reader};
 #[derive(Clone)]
 struct Drive {
     devices: Vec<StationId>,
-    /// For each device: its link, which executes one transfer at a time. Empty if each lane has its
-    /// part of the rate.
+    /// For each device: the station of its link, which executes one transfer at a time. The list is
+    /// empty if each lane has its own part of the rate.
     links: Vec<StationId>,
-    /// For each device: its queue of durable writes. Empty if durable writes need no additional
-    /// time.
+    /// For each device: the station of its durable writes. The list is empty if durable writes need
+    /// no additional time.
     durable: Vec<StationId>,
     read_ns: f64,
     write_ns: f64,
     read_ns_per_byte: f64,
     write_ns_per_byte: f64,
     flush_ns: f64,
-    /// Additional time of a durable write; 0 if the buffer survives a power loss.
+    /// Additional time of a durable write; 0 if the drive's buffer survives a power loss.
     durable_ns: f64,
     variation: f64,
     unit_bytes: u64,
@@ -47,7 +47,7 @@ pub(super) fn make(
     let rate = |field: &str| reader.number(field, 1.0, 1e12, "the sustained rate of one drive");
     let (read, write) = (rate("read_bytes_per_s")?, rate("write_bytes_per_s")?);
     let has_link = reader.word("transfers", &[("lanes", false), ("link", true)])?;
-    // Either all lanes together reach the rate, or the link alone reaches it.
+    // The drive reaches its rate either with all lanes together, or with the link alone.
     let per_byte = |rate: f64| 1e9 * if has_link { 1.0 } else { lanes as f64 } / rate;
     let devices =
         (0..count).map(|d| builder.station(&format!("{d}"), lanes as u32, order.clone())).collect();
@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn transfers_follow_one_another_on_a_link() {
-        // Returns the completion times of two 64 KiB reads at 1 GiB/s, in microseconds.
+        // Returns the times in microseconds at which two 64 KiB reads complete, at 1 GiB/s.
         let ends = |transfers: &str| {
             let text = format!(
-                "[model]\nname = \"t\"\nentry = \"drive\"\n[block.drive]\nkind = \"drive\"\n\
-                 from = \"chosen\"\nlanes = 2\nread_us = 100\nvariation_ratio = 0\n\
-                 read_bytes_per_s = 1073741824\nwrite_bytes_per_s = 1e12\n{transfers}"
+                "[model]\nname = \"t\"\nentry = \"drive\"\n[block.drive]\nkind = \"drive\"\nfrom = \
+                 \"chosen\"\nlanes = 2\nread_us = 100\nvariation_ratio = 0\nread_bytes_per_s = \
+                 1073741824\nwrite_bytes_per_s = 1e12\n{transfers}"
             );
             let mut system = System::parse("t", &text, 1).unwrap();
             for tag in 0..2 {
@@ -151,11 +151,11 @@ mod tests {
 
     #[test]
     fn durable_writes_wait_for_one_another_and_not_for_reads() {
-        let text = "[model]\nname = \"t\"\nentry = \"drive\"\n[block.drive]\nkind = \"drive\"\n\
-            from = \"chosen\"\nread_us = 100\nwrite_us = 100\ndurable_us = 900\n\
-            variation_ratio = 0\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n";
-        // Returns two rates in operations per second: durable writes (tags 0 and 1), and reads (tag
-        // 2).
+        let text = "[model]\nname = \"t\"\nentry = \"drive\"\n[block.drive]\nkind = \"drive\"\nfrom \
+                    = \"chosen\"\nread_us = 100\nwrite_us = 100\ndurable_us = 900\nvariation_ratio \
+                    = 0\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n";
+        // Returns the rate of durable writes (tags 0 and 1) and the rate of reads (tag 2), in
+        // operations per second.
         let rates = |tags: std::ops::Range<u64>| {
             let mut system = System::parse("t", text, 1).unwrap();
             let request = |tag: u64| match tag {
@@ -176,7 +176,7 @@ mod tests {
         let (alone, beside) = (rates(0..2), rates(0..3));
         assert!(alone[0].abs_diff(1111) <= 5, "one in 900 us: {alone:?}");
         assert!(beside[0].abs_diff(1111) <= 10, "{beside:?}");
-        // The drive spends 100 us on each write, and the remaining time on reads.
+        // Each durable write occupies the drive for 100 us. The remaining time is for reads.
         assert!(beside[1].abs_diff(10_000 - 1111) <= 50, "{beside:?}");
     }
 }

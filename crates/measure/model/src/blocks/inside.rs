@@ -1,5 +1,5 @@
-//! Counts the sources of reads and the destinations of writes, as the statistics pages of storage
-//! systems do. In a model, these counts are exact.
+//! Counts which locations serve reads and receive writes. The statistics pages of storage systems
+//! show the same counts. In a model, the counts are exact.
 
 /// A location that serves reads or receives writes. The locations are ordered from the fastest to
 /// the slowest.
@@ -50,12 +50,12 @@ impl Tally {
 }
 
 /// I/Os that one node received, counted by location. An I/O that used several locations is counted
-/// at the slowest.
+/// at the slowest of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeCounters {
-    /// Reads from each source, in the order of [`Source::ALL`].
+    /// Reads by the location that served them, in the order of [`Source::ALL`].
     pub reads: [Tally; 5],
-    /// Writes to each destination, in the order of [`Source::ALL`].
+    /// Writes by the location that received them, in the order of [`Source::ALL`].
     pub writes: [Tally; 5],
     /// Reads that needed data from another node.
     pub remote_reads: Tally,
@@ -71,7 +71,7 @@ impl NodeCounters {
         })
     }
 
-    /// Returns the share of the reads that a source served; 0 if there were no reads.
+    /// Returns the share of the reads that a location served; 0 if there were no reads.
     pub fn read_share(&self, source: Source) -> f64 {
         let all = self.reads_all().ios;
         if all == 0 { 0.0 } else { self.reads[source as usize].ios as f64 / all as f64 }

@@ -6,7 +6,7 @@ use plimsoll_sys::large::Large;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map with unit keys. It is never iterated over, because its order is meaningless.
+/// A map with unit keys. No code iterates over it, because its order is meaningless.
 pub(crate) type KeyMap<V> = HashMap<u64, V, BuildHasherDefault<ScatterHasher>>;
 
 /// Hashes a key by [`scatter`], without a random seed.
@@ -33,9 +33,9 @@ impl Hasher for ScatterHasher {
 /// Marks an empty slot: no unit has this key.
 const NO_KEY: u64 = u64::MAX;
 
-/// A map from unit keys to small values, for many entries: open addressing with linear probing, at
-/// most half full (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4,
-/// algorithms L and R). Consecutive keys are adjacent.
+/// A map from unit keys to small values, built for many entries. It uses open addressing with
+/// linear probing, and is at most half full (D. E. Knuth, "The Art of Computer Programming", volume
+/// 3, section 6.4, algorithms L and R). Consecutive keys are in adjacent slots.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<V: Copy> {
     slots: Large<(u64, V)>,
@@ -99,7 +99,6 @@ impl<V: Copy + Default> Table<V> {
         &mut self.slots[at].1
     }
 
-    /// Sets the value of a key.
     #[inline]
     pub(crate) fn insert(&mut self, key: u64, value: V) {
         *self.get_or_insert(key, value) = value;
@@ -116,7 +115,7 @@ impl<V: Copy + Default> Table<V> {
         }
     }
 
-    /// Removes a key, and closes the gap.
+    /// Removes a key, and moves later entries so that no gap remains.
     #[inline(always)]
     pub(crate) fn remove(&mut self, key: u64) -> Option<V> {
         if self.len == 0 {
@@ -136,7 +135,7 @@ impl<V: Copy + Default> Table<V> {
                 break;
             }
             let home = self.home(self.slots[at].0);
-            // An entry must stay in its slot if its home is cyclically in (hole, at].
+            // An entry must stay in its slot if its home slot is cyclically in (hole, at].
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.slots[hole] = self.slots[at];
                 hole = at;
@@ -147,7 +146,7 @@ impl<V: Copy + Default> Table<V> {
     }
 }
 
-/// A set of units: for each file, one bit per unit. File numbers are small.
+/// A set of units. It contains one bit for each unit of a file. File numbers must be small.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
     files: Vec<Large<u64>>,
@@ -155,7 +154,7 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// Adds a unit. Returns true if it was new.
+    /// Adds a unit. Returns true if the set did not contain the unit.
     #[inline]
     pub(crate) fn set(&mut self, file: u32, unit: u64) -> bool {
         let (file, word) = (file as usize, (unit / 64) as usize);

@@ -1,10 +1,11 @@
 //! A rate limit with burst credit, like that of cloud volumes.
 //!
-//! Two token buckets in series (the generic cell rate algorithm, ITU-T I.371). Credit accumulates
-//! at the baseline rate up to `credit_ops`; while there is credit, operations pass at up to the
-//! burst rate. An operation counts once for each `op_bytes` of its size. A byte rate may be an
-//! additional limit. (AWS documents for EBS gp2: 3 IOPS for each GiB, a burst of 3,000 IOPS, 5.4
-//! million credits; operations of up to 256 KiB count once.)
+//! The limit is modelled as two token buckets in series (the generic cell rate algorithm, ITU-T
+//! I.371). Credit accumulates at the baseline rate, up to `credit_ops`. While credit remains,
+//! operations pass at up to the burst rate. A large operation counts as one operation for each
+//! `op_bytes` of its size. The byte rate may also be limited. (AWS documents for EBS gp2: 3 IOPS
+//! for each GiB, a burst of 3,000 IOPS, 5.4 million credits; operations of up to 256 KiB count
+//! once.)
 
 use super::context::{Block, BlockRef, Builder, Context};
 use super::request::{Action, Request};
@@ -35,7 +36,7 @@ pub(super) fn make(
     let bucket = |rate_per_s, burst| Order::Bucket { rate_per_s, burst };
     Ok(Box::new(Limit {
         below: builder.find(below),
-        // The bucket of the peak rate stores credit for the operations of 10 ms.
+        // The bucket of the peak rate stores at most the credit for 10 ms of operations.
         peak: builder.station("peak", 1, bucket(peak, (peak / 100.0).max(1.0))),
         credit: builder.station("credit", 1, bucket(baseline, credit)),
         bytes: bytes.map(|rate| builder.station("bytes", 1, bucket(rate, (rate / 100.0).max(1e6)))),
@@ -69,11 +70,11 @@ mod tests {
 
     #[test]
     fn credit_is_spent_at_the_burst_rate_and_then_the_baseline_rules() {
-        let text = "[model]\nname = \"t\"\nentry = \"limit\"\n[block.limit]\nkind = \"limit\"\n\
-            from = \"chosen\"\nbelow = \"drive\"\nbaseline_ops_per_s = 100\n\
-            burst_ops_per_s = 1000\ncredit_ops = 5000\n[block.drive]\nkind = \"drive\"\n\
-            from = \"chosen\"\nread_us = 1\nread_bytes_per_s = \"1 TB/s\"\n\
-            write_bytes_per_s = \"1 TB/s\"\n";
+        let text = "[model]\nname = \"t\"\nentry = \"limit\"\n[block.limit]\nkind = \"limit\"\nfrom \
+                    = \"chosen\"\nbelow = \"drive\"\nbaseline_ops_per_s = 100\nburst_ops_per_s = \
+                    1000\ncredit_ops = 5000\n[block.drive]\nkind = \"drive\"\nfrom = \
+                    \"chosen\"\nread_us = 1\nread_bytes_per_s = \"1 TB/s\"\nwrite_bytes_per_s = \"1 \
+                    TB/s\"\n";
         let mut system = System::parse("t", text, 1).unwrap();
         let request = Request::new(Action::Read, 0, 0, 4096);
         (0..8).for_each(|i| system.submit(i, 0, &request));
@@ -86,7 +87,8 @@ mod tests {
             per_second[second] += 1;
             system.submit(tag, 0, &request);
         }
-        // The burst lasts 5,000 credits / (1,000 - 100) per second = 5.6 s.
+        // The burst uses up 5,000 credits at a net rate of 900 a second (1,000 - 100), so it lasts
+        // 5.6 s.
         assert!((per_second[2] as f64 / 1000.0 - 1.0).abs() < 0.02, "{per_second:?}");
         assert!((per_second[15] as f64 / 100.0 - 1.0).abs() < 0.02, "{per_second:?}");
         assert!(per_second[5] > 400 && per_second[6] < 200, "{per_second:?}");

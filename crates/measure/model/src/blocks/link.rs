@@ -2,9 +2,9 @@
 //! propagation delay.
 //!
 //! Each direction of each port is a first-come-first-served queue whose service time is the message
-//! cost plus the bytes divided by the rate. This is store-and-forward of whole messages. A request
-//! enters the node, and a reply leaves it. Data travels with the write request or with the read
-//! reply.
+//! cost plus the bytes divided by the rate. Whole messages are stored and forwarded. A request
+//! enters the node, and a reply leaves the node. Written data travels with the request, and read
+//! data with the reply.
 
 use super::context::{Block, BlockRef, Builder, Context, order_word};
 use super::request::{Action, Request};
@@ -86,7 +86,7 @@ impl Block for Link {
         }
     }
 
-    /// Sends bytes between nodes, alternating between the ports, like bonded links.
+    /// Sends bytes between nodes. Consecutive messages use the ports in turn, as with bonded links.
     fn charge(&mut self, amount: u64, out: bool, cx: &mut Context<'_>) {
         let port = self.next % self.inward.len();
         self.next = port + 1;

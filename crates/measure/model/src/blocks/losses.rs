@@ -6,20 +6,20 @@
 
 use crate::core::StationId;
 
-/// Component of a system that can be lost.
+/// A component of the system, if the system can lose it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
     /// A node, with all of its devices.
     Node(u16),
-    /// A device: the index of its block, its node, and its number in the block.
+    /// A device. The fields are the index of its block, its node, and its number in the block.
     Device(u32, u16, u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Lost(Component),
-    /// A node returned, with the data that it had when it was lost; or an empty device replaced a
-    /// lost device.
+    /// The component has returned. A node returns with the data that it had when it was lost. A
+    /// lost device is replaced by an empty device.
     Back(Component),
 }
 
@@ -33,10 +33,10 @@ pub(crate) struct Loss {
 /// Lost components of a system.
 #[derive(Clone, Debug)]
 pub(crate) struct Losses {
-    /// Station at which requests wait until a loss is noticed.
+    /// The station at which requests wait until the system notices a loss.
     pub(crate) wait: StationId,
     detect_ns: u64,
-    /// Number of nodes that run load. They have the lowest node numbers.
+    /// Number of nodes that run load. These nodes have the lowest numbers.
     compute_nodes: u16,
     nodes: Vec<Option<Loss>>,
     /// For each station: the loss of the device that it models.
@@ -66,7 +66,7 @@ impl Losses {
         }
     }
 
-    /// Records that the devices of some stations were lost, or have returned.
+    /// Records that the devices that some stations model were lost, or have returned.
     pub(crate) fn set_devices(
         &mut self,
         stations: std::ops::Range<u32>,
@@ -89,8 +89,8 @@ impl Losses {
         self.devices.get(station.0 as usize).copied().flatten()
     }
 
-    /// Returns the node that runs the load of a file whose own node is lost; `None` if no node is
-    /// left.
+    /// If a file's own node is lost, another node runs the load of the file. Returns that node, or
+    /// `None` if no node is left.
     pub(crate) fn stand_in(&self, file: u32) -> Option<u16> {
         let live = || (0..self.compute_nodes).filter(|node| self.node(*node).is_none());
         live().nth(file as usize % live().count().max(1))

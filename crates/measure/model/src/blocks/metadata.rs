@@ -1,11 +1,11 @@
 //! A cache of metadata: the map of extents.
 //!
 //! Every request needs the map entry of each unit of `unit_bytes` that it touches. A cached entry
-//! costs nothing. A missing entry costs `miss_reads` consecutive reads of `entry_bytes` from the
-//! device with the map (an index is a tree), and `miss_us` of CPU time for each, before the data is
-//! requested. The ADSF documentation mentions an extra read on a miss but no cache size, so the
-//! capacity is an assumption. With `warm`, the cache initially contains entries of the placed data,
-//! up to the capacity of the cache.
+//! costs nothing. For a missing entry, the block first makes `miss_reads` consecutive reads of
+//! `entry_bytes` from the device with the map (the index is a tree). Each of these reads also uses
+//! `miss_us` of CPU time. The block requests the data afterwards. The ADSF documentation mentions
+//! an additional read on a miss, but no cache size, so the capacity is an assumption. If `warm` is
+//! set, the cache initially contains entries of the placed data, up to the capacity of the cache.
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::request::{ANY_DEVICE, Action, Request};
@@ -63,8 +63,8 @@ impl Block for Metadata {
                     continue;
                 }
                 self.misses += 1;
-                // The position of an entry is independent of the position of its data. A map read
-                // does not change the source at which the read of the data is counted.
+                // The position of a map entry does not depend on the position of its data. The
+                // source of a data read is counted without the map reads before it.
                 let before = (cx.served, cx.landed);
                 for level in 0..self.miss_reads {
                     let offset = (key << 4 | level) % (1 << 36) * self.entry_bytes;

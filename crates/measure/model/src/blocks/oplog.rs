@@ -1,4 +1,4 @@
-//! A write log: a persistent buffer on flash that replicates random writes, and drains them in the
+//! A write log: a persistent buffer on flash. It replicates random writes, and drains them in the
 //! background.
 //!
 //! - A write completes when its log record is on the log devices of this node and of `copies - 1`
@@ -6,8 +6,8 @@
 //! - The log of a node stores at most `capacity_bytes`, and at most `file_bytes` of each file. A
 //!   write that does not fit in the node's log waits (`when_full = "wait"`) or bypasses the log
 //!   ("spill"). A write larger than `file_bytes` always bypasses the log.
-//! - Streams bypass the log. A sequential write is part of a stream if its file has more than
-//!   `bypass_bytes` of sequential writes outstanding.
+//! - Streams bypass the log. A sequential write belongs to a stream if more than `bypass_bytes` of
+//!   sequential writes to its file are outstanding.
 //! - A unit that is rewritten while it waits in the log is drained only once (coalescing).
 //!   Consecutive units of a file are drained together, up to `drain_bytes`. A file is drained,
 //!   oldest units first, while one of these conditions is true: the file uses more than
@@ -47,14 +47,14 @@ struct Rules {
     remote_ns: u64,
 }
 
-/// Drain number that means "no drain".
+/// Value of a drain number that means "no drain".
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct LogUnit {
     key: u64,
     came_ns: u64,
-    /// Bit mask: which of 64 equal parts of the unit are in the log.
+    /// Bit mask over 64 equal parts of the unit. A bit is set if the log contains its part.
     parts: u64,
     /// Number of the drain that writes the unit; [`NONE`] while the unit waits.
     drain: u32,
@@ -64,8 +64,8 @@ struct LogUnit {
     gone: bool,
 }
 
-/// A unit that a request touches: its requested parts, and its position in the log, if the log
-/// contains it.
+/// A unit that a request touches. The fields are the parts that the request touches, and the unit's
+/// position in the log, if the unit is in the log.
 #[derive(Clone, Copy, Debug)]
 struct Touch {
     key: u64,
@@ -83,10 +83,10 @@ fn widen(held: &mut Large<LogUnit>, unit: LogUnit) -> u32 {
 
 #[derive(Clone, Debug, Default)]
 struct FileLog {
-    /// Queue of units in order of arrival. It may also contain units that no longer wait; these are
-    /// skipped.
+    /// Queue of units in order of arrival. It may also contain units that no longer wait; the drain
+    /// skips such units.
     order: VecDeque<u32>,
-    /// Bytes that wait in the log, and bytes that are being drained.
+    /// Numbers of bytes: bytes that wait in the log, and bytes that are being drained.
     held_bytes: u64,
     draining_bytes: u64,
 }
@@ -110,15 +110,15 @@ struct Oplog {
     /// The units in the log, and the slots that are free.
     held: Large<LogUnit>,
     held_free: Vec<u32>,
-    /// The set of units in the log. `units` maps them to their slots in `held`. Few units are in
-    /// the log, so most lookups end after a check of this set.
+    /// The set of units in the log. `units` maps these units to their slots in `held`. Few units
+    /// are in the log, so for most lookups a check of this set is sufficient.
     logged: Bits,
     units: Index,
     logs: Vec<FileLog>,
     log_of: Table<u32>,
     held_bytes: u64,
     draining_bytes: u64,
-    /// Index of the file log to drain next when the node's log is too full.
+    /// If the node's log is too full, the drain starts with the file log that has this index.
     turn: usize,
     outstanding: Table<u64>,
     drains: Places<Drain>,
@@ -198,14 +198,15 @@ pub(super) fn make(
     }))
 }
 
-/// Bit of a notice: if it is set, the drain with the number `value >> 1` ended; otherwise, a
-/// sequential write ended.
+/// Bit in the value of a notice. If the bit is set, the drain with the number `value >> 1` has
+/// ended; otherwise, a sequential write has ended.
 const DRAINED: u64 = 1;
-/// Outstanding writes are counted in multiples of this size.
+/// Outstanding writes are counted in multiples of this number of bytes.
 const GRAIN_BYTES: u64 = 4096;
 
 impl Oplog {
-    /// Returns a bit mask of the 64 parts of a unit: those that a request touches.
+    /// Returns a bit mask over the 64 parts of a unit. The bits of the parts that a request touches
+    /// are set.
     fn parts(&self, request: &Request, unit: u64) -> u64 {
         let part_bytes = (self.rules.unit_bytes / 64).max(1);
         let start = unit * self.rules.unit_bytes;
@@ -220,7 +221,7 @@ impl Oplog {
         u64::from(parts.count_ones()) * (self.rules.unit_bytes / 64).max(1)
     }
 
-    /// Returns the index of the unit in `held`, if it is in the log.
+    /// Returns the unit's index in `held`, if the unit is in the log.
     #[inline]
     fn find(&self, key: u64) -> Option<u32> {
         if self.logged.has((key >> 40) as u32, key & ((1 << 40) - 1)) {
@@ -230,7 +231,7 @@ impl Oplog {
         }
     }
 
-    /// Returns the requested parts of a unit, and its position in the log.
+    /// Returns the parts of a unit that a request touches, and the unit's position in the log.
     #[inline(always)]
     fn touch(&self, request: &Request, unit: u64) -> Touch {
         let key = request.key(unit);
@@ -249,8 +250,8 @@ impl Oplog {
         }
     }
 
-    /// Adds a unit to the units that wait. If a drain is writing an older version of the unit, that
-    /// version is then obsolete.
+    /// Adds a unit to the waiting units. If a drain is writing an older version of the unit, that
+    /// version is now obsolete.
     #[inline(always)]
     fn hold(&mut self, touch: Touch, log: usize, now_ns: u64) {
         let Touch { key, parts, found } = touch;
@@ -266,8 +267,8 @@ impl Oplog {
         self.logs[log].order.push_back(at);
     }
 
-    /// Removes a unit from the log. Its slot becomes free when the arrival queue no longer contains
-    /// it.
+    /// Removes a unit from the log. Its slot remains in use until the arrival queue no longer
+    /// contains the unit.
     fn release(&mut self, at: u32) {
         let unit = &mut self.held[at as usize];
         unit.gone = true;
@@ -276,7 +277,7 @@ impl Oplog {
         }
     }
 
-    /// Returns the number of bytes that a write to a unit would add to the log.
+    /// Returns the number of bytes by which the log grows through a write to a unit.
     #[inline(always)]
     fn fresh_bytes(&self, touch: &Touch) -> u64 {
         let held = touch.found.map(|at| &self.held[at as usize]);
@@ -301,8 +302,8 @@ impl Oplog {
         }
     }
 
-    /// Counts a sequential write as outstanding. Returns true if it is part of a stream, which
-    /// bypasses the log.
+    /// Counts a sequential write as outstanding. Returns true if the write belongs to a stream,
+    /// which bypasses the log.
     fn streams(&mut self, request: &Request) -> bool {
         let outstanding = self.outstanding.get_or_insert(u64::from(request.file) & 0xf_ffff, 0);
         *outstanding += request.size_bytes / GRAIN_BYTES * GRAIN_BYTES;
@@ -403,7 +404,8 @@ impl Oplog {
         cx.program.join(usize::MAX);
     }
 
-    /// Returns the number of copies, which is lower if too few nodes are left.
+    /// Returns the number of copies to write. It is lower than configured if too few nodes are
+    /// left.
     fn copies(&self, cx: &Context<'_>) -> u16 {
         if cx.blocks.losses.is_none() {
             return self.rules.copies;
@@ -414,8 +416,9 @@ impl Oplog {
         self.rules.copies.min(live.count().max(1) as u16)
     }
 
-    /// Chooses another live node. One exists, because copies are limited to the number of live
-    /// nodes. If a record's node is lost, the record waits until the loss is noticed.
+    /// Chooses another live node. There is such a node, because the number of copies is limited to
+    /// the number of live nodes. If the chosen node of a record is lost, the record waits until the
+    /// loss is noticed.
     fn partner(&mut self, taken: &[u16], cx: &mut Context<'_>) -> u16 {
         let failing = self.failing.by(cx.sim.now_ns());
         let mut waited = false;
@@ -462,7 +465,7 @@ impl Oplog {
         }
     }
 
-    /// Drains the files' logs in turn while the node's log is too full.
+    /// Drains the logs of the files in turn while the node's log is too full.
     fn drain_node(&mut self, cx: &mut Context<'_>) {
         if cx.node_loss(self.node).is_some() {
             return;
@@ -481,7 +484,7 @@ impl Oplog {
         }
     }
 
-    /// Drains units that have waited long enough.
+    /// Drains units that have waited in the log for `drain_after_s`.
     fn drain_old(&mut self, cx: &mut Context<'_>) {
         if cx.node_loss(self.node).is_some() {
             return;
@@ -502,7 +505,7 @@ impl Oplog {
         let (mut count, mut bytes) = (0, 0);
         let (mut low, mut high) = (0, 0);
         let part_bytes = (self.rules.unit_bytes / 64).max(1);
-        // The drain also includes the units that follow the oldest unit in the file.
+        // The drain also writes the units that follow the oldest unit in the file.
         while count < self.rules.drain_units {
             let found = if count == 0 { Some(oldest) } else { self.find(first + count) };
             let Some(at) = found else { break };
@@ -548,7 +551,7 @@ impl Oplog {
         self.draining_bytes -= bytes;
         self.logs[log].draining_bytes -= bytes;
         for key in first..first + count {
-            // A unit that was rewritten in the meantime stays in the log.
+            // A unit that was rewritten during the drain stays in the log.
             if let Some(at) = self.find(key)
                 && self.held[at as usize].drain == number
             {
@@ -589,7 +592,7 @@ impl Block for Oplog {
     fn hint(&self, request: &Request, blocks: &Blocks) {
         let unit = request.first_unit(self.rules.unit_bytes);
         self.logged.hint(request.file, unit);
-        // Most writes go to the log, so only their lookup in the log is prefetched.
+        // Most writes go to the log, so the hint prefetches only the lookup in the log.
         if request.action == Action::Write {
             self.units.hint(request.key(unit));
         } else {

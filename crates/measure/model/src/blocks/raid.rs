@@ -1,19 +1,20 @@
 //! Redundancy inside one machine: mirrors, parity groups and plain striping over drives.
 //!
 //! - `mirror`: a write goes to every drive of a group, a read goes to one drive.
-//! - `parity` (RAID-5/6): data is stored in chunks with rotating parity. A read of a chunk is one
-//!   command on one drive. A write of whole stripes is one command on each drive. A smaller write
+//! - `parity` (RAID-5/6): data is stored in chunks with rotating parity. Reading a chunk takes one
+//!   command on one drive. Writing whole stripes takes one command on each drive. A smaller write
 //!   reads and rewrites each of its chunks and the parity chunks of the stripe (D. A. Patterson, G.
 //!   Gibson and R. H. Katz, "A case for redundant arrays of inexpensive disks", SIGMOD 1988).
-//! - `raidz`: every record is a stripe over the data columns of one group. A read of any part of it
-//!   is one command on each data column, and a write never needs to read (J. Bonwick, "RAID-Z",
-//!   2005; columns and padding as in OpenZFS `vdev_raidz.c`: sectors of `sector_bytes`, allocations
-//!   rounded up to a multiple of parity + 1).
+//! - `raidz`: every record is a stripe over the data columns of one group. Reading any part of a
+//!   record takes one command on each data column, and a write never needs to read first (J.
+//!   Bonwick, "RAID-Z", 2005; columns and padding as in OpenZFS `vdev_raidz.c`: sectors of
+//!   `sector_bytes`, allocations rounded up to a multiple of parity + 1).
 //! - `stripe`: the data is striped without redundancy.
 //!
 //! For reads, a hash determines the group of an address. Copy-on-write systems choose a group for
-//! each write: at random, in rotation, or the group with the least queued work (the allocation
-//! throttle of OpenZFS). Events of a plan can remove drives ([`repair`]).
+//! each write: a random group, the next group in turn, or the group with the least queued work
+//! (like the allocation throttle of OpenZFS). The events of a plan can remove drives; [`repair`]
+//! describes how the group then serves requests and rebuilds the data.
 
 mod repair;
 
@@ -142,8 +143,8 @@ impl Raid {
         (group, (hash >> 32) % self.width)
     }
 
-    /// Issues one command on one drive of a group: the drive with the number `column` modulo the
-    /// width.
+    /// Issues one command on one drive of a group. The number of the drive is `column` modulo the
+    /// width of the group.
     fn command(
         &self,
         request: &Request,
@@ -168,16 +169,16 @@ impl Raid {
         cx.program.end_branch();
     }
 
-    /// Returns the queue that limits the number of active reads or writes of a group, if there is
-    /// one.
+    /// Returns the queue that limits how many reads or writes are active in a group; `None` if
+    /// there is no limit.
     fn queue(&self, request: &Request, group: u64) -> Option<StationId> {
         let queues =
             if request.action == Action::Write { &self.write_queues } else { &self.read_queues };
         queues.get(group as usize).copied()
     }
 
-    /// Starts the commands of one request on one group, after a wait in the queue of the group. The
-    /// request is active until [`Raid::leave`].
+    /// Starts the commands of one request on one group. The commands first wait in the queue of the
+    /// group. The request counts as active until [`Raid::leave`].
     fn enter(&self, request: &Request, group: u64, cx: &mut Context<'_>) {
         cx.program.branch();
         if let Some(queue) = self.queue(request, group) {
@@ -186,7 +187,7 @@ impl Raid {
         cx.program.fork();
     }
 
-    /// Ends the commands of a request on one group; see [`Raid::enter`].
+    /// Ends the commands that [`Raid::enter`] started.
     fn leave(&self, request: &Request, group: u64, cx: &mut Context<'_>) {
         cx.program.join(usize::MAX);
         if let Some(queue) = self.queue(request, group) {
@@ -210,7 +211,7 @@ impl Raid {
     }
 
     fn mirror(&mut self, request: &Request, cx: &mut Context<'_>) {
-        // A request may span several units, each in its own group.
+        // A request may touch several units, and each unit may be in another group.
         let units = request.units(self.chunk_bytes);
         cx.program.fork();
         for unit in units.clone() {
@@ -273,8 +274,8 @@ impl Raid {
                     }
                 }
                 _ => {
-                    // The contents of a lost data column are computed from parity, so another
-                    // column is read instead.
+                    // The contents of a lost data column are computed from a parity column, so the
+                    // parity column is read instead.
                     let columns = if self.whole_group { self.width } else { columns };
                     let replacing = match self.whole_group {
                         true => Vec::new(),
@@ -302,7 +303,7 @@ impl Raid {
             && request.offset_bytes.is_multiple_of(stripe_bytes)
             && request.size_bytes.is_multiple_of(stripe_bytes);
         if write && !full {
-            // Old data and old parity are read before the writes.
+            // Old data and old parity are read before the new data and parity are written.
             let read = Request { action: Action::Read, ..*request };
             self.parity_commands(&read, chunks.clone(), self.parity, cx);
         }
@@ -310,7 +311,7 @@ impl Raid {
         self.parity_commands(request, chunks, parity, cx);
     }
 
-    /// Returns one command for each chunk, and `parity` commands for each stripe that contains
+    /// Issues one command for each chunk, and `parity` commands for each stripe that contains
     /// chunks of the request.
     fn parity_commands(
         &mut self,
@@ -403,15 +404,15 @@ mod tests {
 
     fn system(raid: &str) -> System {
         let text = format!(
-            "[model]\nname = \"t\"\nentry = \"raid\"\n[block.raid]\nkind = \"raid\"\n\
-             from = \"chosen\"\nbelow = \"drive\"\n{raid}\n[block.drive]\nkind = \"drive\"\n\
-             from = \"chosen\"\ncount = 24\nread_us = 100\nwrite_us = 100\nflush_us = 10\nvariation_ratio = 0\n\
-             read_bytes_per_s = \"1 TB/s\"\nwrite_bytes_per_s = \"1 TB/s\"\n"
+            "[model]\nname = \"t\"\nentry = \"raid\"\n[block.raid]\nkind = \"raid\"\nfrom = \
+             \"chosen\"\nbelow = \"drive\"\n{raid}\n[block.drive]\nkind = \"drive\"\nfrom = \
+             \"chosen\"\ncount = 24\nread_us = 100\nwrite_us = 100\nflush_us = 10\nvariation_ratio \
+             = 0\nread_bytes_per_s = \"1 TB/s\"\nwrite_bytes_per_s = \"1 TB/s\"\n"
         );
         System::parse("t", &text, 1).unwrap()
     }
 
-    /// Returns the commands that reach the drives for one request.
+    /// Returns the number of drive commands that one request causes.
     fn commands(raid: &str, action: Action, offset: u64, size: u64) -> u64 {
         let mut system = system(raid);
         system.submit(0, 0, &Request::new(action, 0, offset, size));
@@ -433,7 +434,8 @@ mod tests {
         assert_eq!(commands(mirror, Action::Flush, 0, 0), 24);
         let raid5 = "layout = \"parity\"\ngroups = 4\nwidth = 6\nparity = 1\nchunk_bytes = 65536";
         assert_eq!(commands(raid5, Action::Read, 0, 4 * KIB), 1);
-        // A small write with RAID-5 reads data and parity, then writes data and parity.
+        // With RAID-5, a small write reads the old data and the old parity, then writes the new
+        // data and the new parity.
         assert_eq!(commands(raid5, Action::Write, 0, 4 * KIB), 4);
         assert_eq!(commands(raid5, Action::Write, 0, 320 * KIB), 6);
         let raid6 = "layout = \"parity\"\ngroups = 4\nwidth = 6\nparity = 2\nchunk_bytes = 65536";

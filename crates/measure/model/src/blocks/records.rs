@@ -4,13 +4,14 @@
 //! A read must fetch whole records, because each checksum is computed over a whole record. A write
 //! of a part of a record must first read the remaining parts (read, modify, write), unless they are
 //! also written before the transaction group closes. `gathered_share` is the share of the writes
-//! that are gathered into whole records in memory (1 if files are rewritten in full, 0 for single
-//! updates). Gathered writes send only their own bytes to the device. (ZFS: M. Bonwick and others,
-//! "The zettabyte file system", 2003; record size and transaction groups as in the OpenZFS manual.)
-//! Writes of a sequential stream (`streams`, see [`super::streams`]) are gathered in memory, so
-//! each record is dirtied once, whatever the size of the writes. Records ahead of a stream's reads
-//! are prefetched without delaying the read. Without checksums and copy-on-write (`whole = false`),
-//! reads and writes touch only their own range, rounded to the allocation unit's sectors.
+//! that are gathered into whole records in memory (1 if files are rewritten in full, 0 if single
+//! parts are updated). For gathered writes, only the written bytes go to the device. (ZFS: M.
+//! Bonwick and others, "The zettabyte file system", 2003; record size and transaction groups as in
+//! the OpenZFS manual.) Writes of a sequential stream (`streams`, see [`super::streams`]) are
+//! gathered in memory, so a record becomes dirty only once, whatever the size of the writes.
+//! Records ahead of a stream's read position are prefetched, and reads do not wait for the
+//! prefetch. Without checksums and copy-on-write (`whole = false`), reads and writes touch only
+//! their own range, rounded to the allocation unit's sectors.
 
 use super::context::{Block, BlockRef, Builder, Context};
 use super::request::{Action, Request};
@@ -85,8 +86,8 @@ impl Records {
 }
 
 impl Records {
-    /// Launches the prefetch of a request's stream. Returns true if the request is part of a
-    /// stream.
+    /// Launches the read-ahead of the stream that a request belongs to. Returns true if the request
+    /// belongs to a stream.
     fn follow(&mut self, request: &Request, cx: &mut Context<'_>) -> bool {
         let Some(streams) = &mut self.streams else { return request.sequential };
         if !matches!(request.action, Action::Read | Action::Write) {
@@ -104,8 +105,8 @@ impl Records {
                 let range = request.range(unit * self.record_bytes, self.record_bytes);
                 let record = Request { sequential: true, ..range };
                 cx.launch(|cx| {
-                    // A read will need the prefetched data soon, so the prefetch does not yield to
-                    // foreground work.
+                    // A read will need the prefetched data soon, so the prefetch has the same
+                    // priority as foreground work.
                     cx.program.set_background(false);
                     cx.route(below, &record);
                     from = from.max(cx.served);

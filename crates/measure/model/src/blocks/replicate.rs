@@ -5,19 +5,19 @@
 //!   node has space (data locality). For each other copy, a hash selects two nodes, and the emptier
 //!   node stores the copy (M. Mitzenmacher, "The power of two choices in randomized load
 //!   balancing", IEEE TPDS 12(10), 2001). The hash also selects two nodes that run no load. If the
-//!   emptier of these has more free space still, it stores the copy instead, so that nodes with
-//!   load have more space for their own data (Nutanix Bible, storage-only nodes). Without locality,
-//!   the first copy is placed like the other copies.
-//! - A write ends when `quorum` copies are written (by default all). A copy on another node passes
-//!   this node's network port, and the other node's port, processors and storage.
-//! - A read uses the local copy if there is one. Otherwise it uses a remote copy. All reads of a
-//!   unit use the same remote copy.
-//! - A share of `erasure_share` of the units is cold and erasure coded: there is one copy of the
-//!   data, with parity on other nodes. Reads of a cold unit use this copy. If the node of the copy
-//!   has failed, `erasure_data` strips are read and decoded.
+//!   emptier of these two nodes has more free space than the node chosen first, it stores the copy
+//!   instead of that node. Nodes that run a load then have more space for their own data (Nutanix
+//!   Bible, storage-only nodes). Without locality, the first copy is placed like the other copies.
+//! - A write ends when `quorum` copies are written (by default, all copies). A copy for another
+//!   node uses this node's network port, and the port, processors and storage of the other node.
+//! - A read uses the local copy if this node has a copy, and otherwise a remote copy. All reads of
+//!   a unit use the same remote copy.
+//! - A share of `erasure_share` of the units is cold and erasure coded: only one copy of their data
+//!   is stored, and parity is stored on other nodes. Reads of a cold unit use this copy. If the
+//!   node of the copy has failed, `erasure_data` strips are read and decoded.
 //! - A failed node serves no requests. Its data is restored from the remaining copies to other
 //!   nodes, `rebuild_active` units at a time, in competition with foreground I/O. Nodes may also
-//!   fail during the run; operations in progress on them still complete.
+//!   fail during the run. Operations in progress on a failed node still complete.
 //! - Events of the plan can remove a node and return it ([`absence`]).
 //! - No node stores unwritten data. Reads of unwritten data return zeroes without further I/O.
 //!
@@ -55,9 +55,9 @@ struct Replicate {
     absence: Absence,
     capacity_units: f64,
     used: Vec<f64>,
-    /// For each node: the range of units that is being placed.
+    /// For each node: the unit range that is being placed.
     runs: Vec<(u64, u64)>,
-    /// For each file and unit: the nodes that store its copies.
+    /// The nodes that store copies of a unit, for each file and each of its units.
     places: Vec<Large<[u16; COPIES]>>,
     remote_ns: f64,
     erasure_share: f64,
@@ -137,7 +137,7 @@ impl Replicate {
     }
 
     /// Returns the nodes of a unit's copies. Places a new unit on live nodes. If `laid` is true,
-    /// the unit is placed before any failure, so any node may store it.
+    /// the unit is placed before nodes fail, so any node may store the unit.
     fn place(&mut self, request: &Request, unit: u64, laid: bool) -> [u16; COPIES] {
         let (file, at) = (request.file as usize, unit as usize);
         if self.places.len() <= file {
@@ -161,7 +161,7 @@ impl Replicate {
         let weight = request.stored_share;
         for copy in 0..copies {
             let home = usize::from(request.node);
-            // A full node does not receive further first copies.
+            // If a node is full, first copies are placed on other nodes.
             let room = self.used[home] + weight <= self.capacity_units;
             let here = copy == 0 && self.local && room && !failed.contains(&request.node);
             chosen[copy] = if here {
@@ -174,7 +174,7 @@ impl Replicate {
         chosen
     }
 
-    /// Returns the emptier of two nodes. A hash picks the two among the nodes without a copy.
+    /// A hash selects two of the nodes that have no copy. Returns the emptier of the two.
     fn emptier(&self, hash: u64, taken: &[u16], failed: &std::ops::Range<u16>) -> u16 {
         if self.absence.any_lost() {
             return self.emptier_present(hash, taken, failed);
@@ -190,7 +190,7 @@ impl Replicate {
             .unwrap_or(chosen)
     }
 
-    /// Returns the emptier of two nodes without load. A hash picks the two.
+    /// A hash selects two of the nodes without load. Returns the emptier of the two.
     fn storage_only(&self, hash: u64, taken: &[u16], failed: &std::ops::Range<u16>) -> Option<u16> {
         let count = u64::from(self.nodes - self.compute_nodes);
         let pick = |hash: u64| {
@@ -203,7 +203,8 @@ impl Replicate {
         two?.into_iter().flatten().min_by(|a, b| used(a).total_cmp(&used(b)))
     }
 
-    /// Executes a request on another node: sends `out` bytes to it, and `back` bytes in the reply.
+    /// Executes a request on another node: sends `out` bytes to that node, and receives a reply of
+    /// `back` bytes.
     fn visit(&self, request: &Request, node: u16, out: u64, back: u64, cx: &mut Context<'_>) {
         let stored = |bytes: u64| (bytes as f64 * request.stored_share) as u64;
         let remote = Request { node, ..*request };
@@ -282,8 +283,8 @@ impl Replicate {
             false => nodes,
         };
         cx.program.fork();
-        // The lookup on this node was already prefetched. The nodes of the other copies become
-        // known only here.
+        // The lookup on this node was already prefetched. Only now is it known which nodes have the
+        // other copies.
         for &node in nodes.iter().filter(|&&n| n != NOWHERE && n != request.node) {
             cx.blocks.hint(self.below, &Request { node, ..*request });
         }
@@ -299,7 +300,7 @@ impl Replicate {
         cx.program.join(self.quorum);
     }
 
-    /// Starts to copy data of the failed nodes to other nodes.
+    /// Starts to copy data of failed nodes to the remaining nodes.
     fn rebuild(&mut self, cx: &mut Context<'_>) {
         let now_ns = cx.sim.now_ns();
         let needed = !self.failed.is_empty() || self.absence.needs_rebuild(now_ns);
@@ -433,7 +434,7 @@ impl Block for Replicate {
         });
     }
 
-    /// Most data is on the node that wrote it.
+    /// Most of a node's data is stored on the node itself.
     fn hint(&self, request: &Request, blocks: &Blocks) {
         let unit = request.first_unit(self.unit_bytes) as usize;
         let place = self.places.get(request.file as usize).and_then(|units| units.get(unit));
@@ -445,7 +446,8 @@ impl Block for Replicate {
 
     fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
         if value == absence::START {
-            // Units that an earlier rebuild has already checked may have lost copies again.
+            // If an earlier rebuild has already checked a unit, the unit may have lost copies since
+            // then.
             self.rebuild_next = (0, 0);
         } else {
             self.rebuilding -= 1;
@@ -466,7 +468,7 @@ impl Block for Replicate {
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
-        // Adjacent units with the same node are passed on as one range.
+        // Adjacent units on the same node are passed on as one range.
         let mut runs = std::mem::take(&mut self.runs);
         let below = self.below;
         let mut lay = |node: usize, (start, end): (u64, u64)| {
@@ -510,8 +512,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The hash selects an index in the list of nodes that are neither excluded nor failed. It
-        /// can select each of these nodes.
+        /// The hash is an index into the list of nodes that are neither excluded nor failed. Every
+        /// node in this list can be selected.
         #[test]
         fn free_nodes_are_those_that_are_left(
             nodes in 1u16..12,

@@ -1,4 +1,4 @@
-//! Requests to a system, or to a block within it.
+//! Requests that a system or one of its blocks handles.
 
 /// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -8,7 +8,7 @@ pub enum Action {
     /// Write data. The write is complete when the system acknowledges it. On a device with a
     /// volatile buffer, the data is durable only after a flush, or if [`Request::durable`] is set.
     Write,
-    /// Make written data durable.
+    /// Makes data durable that was written before.
     Flush,
     /// A metadata operation, such as a look-up of attributes.
     Meta,
@@ -29,7 +29,7 @@ pub struct Request {
     pub size_bytes: u64,
     /// The node that handles the request.
     pub node: u16,
-    /// Client that issued the request.
+    /// The client that issued the request.
     pub client: u32,
     /// True if the request is part of a sequential stream.
     pub sequential: bool,
@@ -37,15 +37,16 @@ pub struct Request {
     pub durable: bool,
     /// True for background work: no client waits for the request.
     pub background: bool,
-    /// Share of a device command that this request causes. It is below 1 if the system combines
-    /// several requests into one command.
+    /// Share of one device command that this request accounts for. It is below 1 if the system
+    /// combines several requests into one command.
     pub share: f64,
-    /// Stored size divided by logical size. It is below 1 if a higher layer compressed the data.
+    /// Ratio of the stored size to the logical size. It is below 1 if a higher block compressed the
+    /// data.
     pub(crate) stored_share: f64,
-    /// Size of the metadata that is written together with the data of a write.
+    /// Size of the metadata that is written with the data of a write request.
     pub(crate) extra_bytes: u64,
-    /// True for a read of data that was never written: the block that would store the data returns
-    /// zeros.
+    /// True if a read requests data that was never written. The block that would store the data
+    /// then returns zeros.
     pub(crate) hole: bool,
     /// Number of the device in its block, if a higher block selected the device.
     pub(crate) device: u32,
@@ -77,7 +78,7 @@ impl Request {
         Self { offset_bytes, size_bytes, ..self }
     }
 
-    /// Returns a part of the request, with a proportional part of the metadata.
+    /// Returns the request for a part of the range. The metadata size is reduced in proportion.
     pub(crate) fn part(self, offset_bytes: u64, size_bytes: u64) -> Self {
         let extra_bytes = self.extra_bytes * size_bytes / self.size_bytes.max(1);
         Self { offset_bytes, size_bytes, extra_bytes, ..self }
@@ -104,8 +105,8 @@ impl Request {
     }
 }
 
-/// Returns `bytes / unit_bytes`. Most unit sizes are powers of two. For these, a shift takes one
-/// cycle, and a division takes dozens.
+/// Returns `bytes / unit_bytes`. Most unit sizes are powers of two, for which a shift takes one
+/// cycle. A division would take dozens of cycles.
 #[inline]
 fn quotient(bytes: u64, unit_bytes: u64) -> u64 {
     if unit_bytes.is_power_of_two() {
@@ -115,14 +116,15 @@ fn quotient(bytes: u64, unit_bytes: u64) -> u64 {
     }
 }
 
-/// This function is not inlined, because it has a dozen callers.
+/// A dozen functions call this function, so it is not inlined.
 #[cold]
 #[inline(never)]
 fn divide(bytes: u64, unit_bytes: u64) -> u64 {
     bytes / unit_bytes
 }
 
-/// Hashes a number to 64 bits, for placement that looks random but is the same in every run.
+/// Hashes a number to 64 bits. The hash is used for placement that looks random but is the same in
+/// every run.
 #[inline]
 pub(crate) fn scatter(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,17 +1,17 @@
-//! A flash drive with internal structure: port, write buffer, dies, and the cost of garbage
-//! collection.
+//! A flash drive with internal structure: a port, a write buffer and dies. Garbage collection is
+//! included as a cost.
 //!
-//! - A command passes the port (a fixed controller cost and the transfer). A read then reads its
-//!   pages from their dies (sensing, then the channel). A hash determines the die of each page. A
-//!   write completes when its bytes are in the buffer. Pages are programmed die after die in the
-//!   background, and writes wait while the buffer is full.
-//! - Garbage collection multiplies random writes. For uniform overwriting and collection in order
-//!   of age, the factor is `a / (a + W(-a e^-a))`, where `a` is the physical capacity divided by
-//!   the used capacity, and `W` is Lambert's function (P. Desnoyers, "Analytic modeling of SSD
-//!   write performance", SYSTOR 2012). Moved pages are read and programmed; erasures are spread
-//!   over the pages of a block. Sequential overwriting has no additional cost. The used capacity is
-//!   `filled_share` of the capacity or, if `capacity_bytes` is given, the number of bytes placed
-//!   and written so far.
+//! - A command first uses the port, for a fixed controller time and the transfer. A read then reads
+//!   its pages from their dies (sensing, then the channel). A hash determines the die of each page.
+//!   A write completes when its bytes are in the buffer. The pages are programmed in the background
+//!   on one die after the other. Writes wait while the buffer is full.
+//! - Garbage collection amplifies random writes. If pages are overwritten uniformly and the oldest
+//!   block is always collected first, the factor is `a / (a + W(-a e^-a))`, where `a` is the
+//!   physical capacity divided by the used capacity, and `W` is Lambert's function (P. Desnoyers,
+//!   "Analytic modeling of SSD write performance", SYSTOR 2012). Moved pages are read and
+//!   programmed; erasures are spread over the pages of a block. Sequential overwriting is not
+//!   amplified. If `capacity_bytes` is given, the used capacity is the number of bytes placed and
+//!   written so far. Otherwise it is `filled_share` of the capacity.
 //! - Some drives write the first `burst_bytes` at a higher rate (single-bit mode), and free this
 //!   space when idle.
 
@@ -42,7 +42,7 @@ struct Ssd {
     port_ns_per_byte: f64,
     sense_ns: f64,
     channel_ns: f64,
-    /// Time for which a die is busy with one page that the host writes, including garbage
+    /// Time for which a die is busy when the host writes one page. It includes the time for garbage
     /// collection.
     program_random_ns: f64,
     flash: Flash,
@@ -57,7 +57,7 @@ struct Ssd {
     stream: Stream,
 }
 
-/// Times for which a die is busy with one page, and the spare capacity.
+/// The times for which a die is busy with one page, and the spare capacity of the drive.
 #[derive(Clone, Copy)]
 struct Flash {
     sense_ns: f64,
@@ -67,8 +67,8 @@ struct Flash {
 }
 
 impl Flash {
-    /// Returns the time for which a die is busy with a page that the host writes, if the share
-    /// `filled` of the capacity is in use.
+    /// Returns the time for which a die is busy when the host writes a page and the share `filled`
+    /// of the capacity is in use.
     fn page_ns(&self, filled: f64) -> f64 {
         let factor = write_amplification((1.0 + self.spare_share) / filled.clamp(0.01, 1.0));
         self.amplified_ns(factor)
@@ -84,7 +84,7 @@ impl Flash {
 struct Fill {
     known: Bits,
     capacity_bytes: f64,
-    /// Number of stripes in use when the page cost was last computed.
+    /// Number of stripes that were in use when the page cost was last computed.
     seen: u64,
 }
 
@@ -186,8 +186,8 @@ impl Ssd {
         cx.serve(Source::Ssd);
         let first = request.offset_bytes / self.page_bytes;
         let end = (request.offset_bytes + bytes.max(1)).div_ceil(self.page_bytes);
-        // If several pages of a command are on the same die, they are read one after the other. One
-        // branch for each die is therefore enough.
+        // If several pages of a command are on the same die, the die reads one page after the
+        // other. The program therefore needs only one branch for each die.
         let dies = self.devices[device].dies.len() as u64;
         let branches = (end - first).min(dies);
         let per_branch = (end - first) as f64 / branches as f64;
@@ -231,7 +231,7 @@ impl Ssd {
         cx.program.detach();
     }
 
-    /// Records that a range is in use, and updates the cost of a page.
+    /// Records that a range is in use, and updates the time that a page takes.
     fn fill(&mut self, request: &Request) {
         let Some(fill) = &mut self.fill else { return };
         for unit in request.units(self.stripe_bytes) {
@@ -247,8 +247,8 @@ impl Ssd {
         }
     }
 
-    /// Returns the time for which a die is busy with a written page. It is short while there is
-    /// space in the burst area.
+    /// Returns the time for which a die is busy with a written page. The time is short while space
+    /// is left in the burst area.
     fn program_ns(&mut self, request: &Request, device: usize, bytes: u64, now_ns: u64) -> f64 {
         if self.burst_bytes > 0.0 {
             let at = &mut self.devices[device];
@@ -316,8 +316,8 @@ mod tests {
 
     #[test]
     fn amplification_is_that_of_the_literature() {
-        // Desnoyers, figure 3 (LRU cleaning): a write amplification of about 7.5 for the spare
-        // factor 0.07, and about 2.3 for 0.28.
+        // Desnoyers, figure 3 (LRU cleaning), shows a write amplification of about 7.5 for a spare
+        // factor of 0.07, and of about 2.3 for a spare factor of 0.28.
         assert!((write_amplification(1.07) - 7.8).abs() < 0.5, "{}", write_amplification(1.07));
         assert!((write_amplification(1.28) - 2.4).abs() < 0.2, "{}", write_amplification(1.28));
         assert!(write_amplification(3.0) < 1.07);
@@ -326,8 +326,8 @@ mod tests {
 
     fn rate(extra: &str, read_share: f64, depth: u32, ops: u64) -> f64 {
         let text = format!(
-            "[model]\nname = \"t\"\nentry = \"ssd\"\n[block.ssd]\nkind = \"ssd\"\n\
-             from = \"chosen\"\nport_bytes_per_s = \"1.2 GB/s\"\n{extra}\n"
+            "[model]\nname = \"t\"\nentry = \"ssd\"\n[block.ssd]\nkind = \"ssd\"\nfrom = \
+             \"chosen\"\nport_bytes_per_s = \"1.2 GB/s\"\n{extra}\n"
         );
         let mut system = System::parse("t", &text, 1).unwrap();
         let load = MatrixLoad {
@@ -354,11 +354,10 @@ mod tests {
     #[test]
     fn reads_scale_with_depth_until_the_dies_are_busy() {
         let (one, many) = (rate("", 1.0, 1, 2_000), rate("", 1.0, 256, 40_000));
-        // Without concurrency, an operation takes 60 us (sensing) + 41 us (channel) + 18.7 us
-        // (port).
+        // Without concurrency, a read takes 60 us (sensing) + 41 us (channel) + 18.7 us (port).
         assert!((one / 8_370.0 - 1.0).abs() < 0.05, "{one}");
-        // The 32 dies can read at most 317,000 pages a second, but the port can transfer only
-        // 53,600.
+        // The 32 dies can read up to 317,000 pages a second, but the port can transfer only 53,600
+        // pages a second.
         assert!((many / 53_600.0 - 1.0).abs() < 0.03, "{many}");
     }
 
@@ -369,7 +368,7 @@ mod tests {
         let page_ns = factor * (800e3 + 5e6 / 512.0) + (factor - 1.0) * 60e3 + 16_384.0 / 0.4;
         let expected = 32.0 * NS_PER_S as f64 / page_ns;
         assert!((got / expected - 1.0).abs() < 0.05, "{got} against {expected}");
-        // A nearly empty drive hardly moves any pages.
+        // A drive that is nearly empty moves hardly any pages.
         let empty = rate("filled_share = 0.1", 0.0, 64, 40_000);
         assert!(empty > 2.0 * got, "{empty} against {got}");
     }

@@ -1,16 +1,16 @@
-//! Sequential streams within files: their detection, and read-ahead.
+//! Detects sequential streams within files, and reads ahead for them.
 //!
-//! Modelled on the file-level prefetch of ZFS (`zfetch`: `dmu_zfetch.c` of illumos, 2015, and of
-//! OpenZFS; `zfetch_max_streams`, `zfetch_min_distance` and `zfetch_max_distance` in the manual
+//! The model follows the file-level prefetch of ZFS (`zfetch`: `dmu_zfetch.c` of illumos, 2015, and
+//! of OpenZFS; `zfetch_max_streams`, `zfetch_min_distance` and `zfetch_max_distance` in the manual
 //! zfs(4)). Each file has a few streams, each identified by the end of its last access. A read or
 //! write that starts at the end of a stream continues the stream. Any other access starts a stream
-//! and replaces the stream that was idle for longest. When a read of a stream enters a new record,
-//! it extends the read-ahead by as many records as are already read ahead. The distance therefore
+//! and replaces the stream that was idle for longest. When a read of a stream touches a new record,
+//! the read-ahead grows by as many records as are already read ahead. The distance therefore
 //! doubles, up to the maximum.
 //!
-//! ZFS compares record numbers. This model instead requires `recognised_after` accesses with
-//! consecutive bytes. The reason is the model's random pass, which skips blocks after each access:
-//! two of its accesses are sometimes consecutive by chance.
+//! ZFS detects streams by record numbers. This model instead requires `recognised_after` accesses
+//! to consecutive bytes. The reason is that two accesses of the model's random pass, which skips
+//! blocks after each access, are sometimes consecutive by chance.
 
 use std::ops::Range;
 
@@ -28,19 +28,19 @@ struct Run {
     ahead_unit: u64,
     /// Number of consecutive accesses in this stream.
     follows: u32,
-    /// Source that served the stream's last read-ahead.
+    /// The source from which the stream's last read-ahead was served.
     from: Option<Source>,
 }
 
-/// Result of classifying an access.
+/// The result of classifying an access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StreamAccess {
     /// True if the access is part of a stream.
     pub(super) sequential: bool,
     /// Numbers of the records to read ahead.
     pub(super) ahead: Range<u64>,
-    /// If this is the first read of a record that was read ahead: the source that served the
-    /// record.
+    /// If this is the first read of a record that was read ahead: the source from which the
+    /// read-ahead was served.
     pub(super) from: Option<Source>,
 }
 
@@ -54,12 +54,13 @@ pub(super) struct Streams {
     distance_max: u64,
     /// For each file: its streams, the most recently used first.
     runs: Vec<Vec<Run>>,
-    /// For each file: its size, or 0 if unknown.
+    /// The size of each file, or 0 if the size is unknown.
     sizes: Vec<u64>,
 }
 
 impl Streams {
-    /// Reads the settings from the table of a block; `None` if the block does not detect streams.
+    /// Reads the settings from a block's table in the model file; `None` if the block does not
+    /// detect streams.
     pub(super) fn read(reader: &Reader<'_>, unit_bytes: u64) -> Result<Option<Self>, ModelError> {
         let streams_max = reader.count_or("streams", 0, 0, 64)? as usize;
         let recognised_after = reader.count_or("recognised_after", 2, 1, 1000)? as u32;
@@ -89,7 +90,7 @@ impl Streams {
         self.sizes[file] = self.sizes[file].max(request.offset_bytes + request.size_bytes);
     }
 
-    /// Returns the number of the record at which read-ahead must end.
+    /// Returns the number of the record at which the read-ahead must end.
     fn end_unit(&self, file: usize) -> u64 {
         match self.sizes.get(file) {
             Some(&size_bytes) if size_bytes > 0 => size_bytes.div_ceil(self.unit_bytes),
@@ -132,7 +133,7 @@ impl Streams {
         StreamAccess { sequential, ahead, from }
     }
 
-    /// Stores the source that served the latest read-ahead of a file.
+    /// Stores which source served the latest read-ahead of a file.
     pub(super) fn note(&mut self, file: u32, from: Option<Source>) {
         if let Some(run) = self.runs.get_mut(file as usize).and_then(|runs| runs.first_mut()) {
             run.from = from;
@@ -160,8 +161,7 @@ mod tests {
         streams
     }
 
-    /// Makes several consecutive accesses of the same size, and returns the read-ahead of each
-    /// access.
+    /// Makes consecutive accesses of the same size. Returns the ranges that were read ahead.
     fn ahead(streams: &mut Streams, action: Action, at: Range<u64>, size: u64) -> Vec<Range<u64>> {
         let mut all = Vec::new();
         for number in at {
@@ -177,8 +177,8 @@ mod tests {
     fn the_distance_doubles_up_to_the_longest() {
         let mut streams = streams(1 << 30);
         let ranges = ahead(&mut streams, Action::Read, 0..8, 128 * KIB);
-        // The third access is the first that counts as consecutive. It reads one record ahead;
-        // later accesses read 2, 4 and 8 records ahead.
+        // The third access is the first access that counts as consecutive, and it reads one record
+        // ahead. The next accesses read 2, 4 and 8 records ahead.
         assert_eq!(ranges, [3..4, 4..6, 6..9, 9..14, 14..15, 15..16]);
     }
 
@@ -187,8 +187,8 @@ mod tests {
         let mut streams = streams(1 << 30);
         let ranges = ahead(&mut streams, Action::Read, 0..32 * 40, 4 * KIB);
         let fetched: u64 = ranges.iter().map(|range| range.end - range.start).sum();
-        // Records 0 and 1 are read on demand. Record 39 is the last requested record, and 8 further
-        // records are read ahead.
+        // Records 0 and 1 were read without read-ahead. The last requested record was record 39,
+        // and the read-ahead ended 8 records later.
         assert_eq!(fetched, 39 - 1 + 8);
         assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
     }
@@ -220,7 +220,7 @@ mod tests {
         let two: Vec<bool> = [0, 100, 1, 101, 2, 102].map(&mut access).to_vec();
         assert_eq!(two, [false, false, false, false, true, true]);
         let three: Vec<bool> = [200, 103, 3].map(&mut access).to_vec();
-        // The third stream replaced the stream that was idle for longer.
+        // The third stream has replaced the stream that had been idle for the longest time.
         assert_eq!(three, [false, true, false]);
     }
 }

@@ -1,21 +1,24 @@
-//! Two tiers: each extent is on the fast or on the slow tier, and can move between them.
+//! Two tiers: each extent is on the fast tier or on the slow tier, and can move between the two
+//! tiers.
 //!
 //! An extent is on one tier only. New data goes to the fast tier while it has space. With `writes =
 //! "fast"`, a rewrite also goes to the fast tier, and the other parts of the extent follow in the
-//! background. With `writes = "in-place"`, a rewrite goes to the current tier of the extent.
+//! background. With `writes = "in-place"`, a rewrite goes to the tier that the extent is currently
+//! on.
 //!
 //! - Demotion: when more than `demote_share` of the fast tier is used, the least recently touched
-//!   extents move to the slow tier. The amount that moves is the excess, but at least
+//!   extents move to the slow tier. Enough extents move to end the excess, but at least
 //!   `demote_step_share` of the fast tier.
 //! - Promotion: an extent on the slow tier moves to the fast tier after `promote_touches` random or
-//!   `promote_sequential` sequential touches within `promote_window_s`. A number of 0 disables
-//!   promotion.
+//!   `promote_sequential` sequential touches within `promote_window_s`. If a number is 0, touches
+//!   of its kind cause no promotion.
 //!
-//! A move reads a whole extent from one tier and writes it to the other in the background, at most
-//! `moves_max` at a time on each node. Moves compete with the foreground, and slow it down if the
-//! working set does not fit. (ADSF demotes when a tier is more than 75 % full, at least 15 % in one
-//! step. It promotes after 3 random or 10 sequential touches in 10 minutes. Nutanix Bible, storage
-//! chapter. ADSF's tiers are cluster-wide; in this model each node has its own.)
+//! A move reads a whole extent from one tier and writes it to the other in the background. A node
+//! runs at most `moves_max` moves at the same time. Moves compete with the foreground, and slow it
+//! down if the working set does not fit. (ADSF demotes when a tier is more than 75 % full, at least
+//! 15 % in one step. It promotes after 3 random or 10 sequential touches in 10 minutes. Nutanix
+//! Bible, storage chapter. ADSF's tiers span the cluster; in this model, each node has its own
+//! tiers.)
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::keys::{Bits, KeyMap};
@@ -40,11 +43,11 @@ struct Rules {
     moves_queued: usize,
 }
 
-/// Number of distinct window numbers. A count whose window number is not the current one is
-/// expired.
+/// Number of distinct window numbers. A touch count is expired if it was made in a window that is
+/// not the current window.
 const WINDOWS: u32 = 1 << 12;
 
-/// Touches of an extent are counted up to this number.
+/// The touch count of an extent does not exceed this number.
 const TOUCHES_MAX: u64 = (1 << 20) - 1;
 
 /// Number of touches of an extent in a window: the low 20 bits are the count, the high bits are the
@@ -53,7 +56,7 @@ const TOUCHES_MAX: u64 = (1 << 20) - 1;
 struct Touches(u32);
 
 impl Touches {
-    /// Counts one more touch. If the count reaches `needed`, resets it and returns true.
+    /// Counts one more touch. If the count is then `needed`, resets the count and returns true.
     fn count(&mut self, window: u32, needed: u32) -> bool {
         let before = if self.0 >> 20 == window { self.0 & TOUCHES_MAX as u32 } else { 0 };
         let enough = before + 1 >= needed;
@@ -67,8 +70,8 @@ struct Tier {
     rules: Rules,
     fast: BlockRef,
     slow: BlockRef,
-    /// The extents on the fast tier in the order of their last touch, and the touch counts of all
-    /// extents.
+    /// The extents on the fast tier in the order of their last touch. Also contains the touch
+    /// counts of all extents.
     held: Recent<u64>,
     /// The extents that were written at least once.
     known: Bits,
@@ -78,11 +81,11 @@ struct Tier {
     /// Extents whose promotion is planned or in progress.
     rising: KeyMap<()>,
     ups: VecDeque<u64>,
-    /// Moves in progress, by number. A move contains the extent to promote, or `None` for a
-    /// demotion.
+    /// Moves in progress, by number. The entry of a promotion contains the extent; the entry of a
+    /// demotion is `None`.
     moving: KeyMap<Option<u64>>,
     moves: u64,
-    /// Number of extents on the fast tier at which the current demotion ends.
+    /// The current demotion ends when this number of extents is on the fast tier.
     demote_to: Option<usize>,
     window_began_ns: u64,
     window: u32,
@@ -149,8 +152,8 @@ pub(super) fn make(
     }))
 }
 
-/// Returns the number of extents that the fast tier can store if their stored size is
-/// `stored_share` of their logical size.
+/// Returns the number of extents that fit on the fast tier if their stored size is `stored_share`
+/// of their logical size.
 fn room(rules: &Rules, stored_share: f64) -> usize {
     ((rules.capacity_bytes / stored_share / rules.extent_bytes as f64) as usize).min(1 << 30)
 }
@@ -165,7 +168,7 @@ impl Tier {
         }
     }
 
-    /// Places the most recent part of the initial data on the fast tier.
+    /// Places the newest part of the initial data on the fast tier.
     fn settle(&mut self) {
         let mark = self.laid_mark();
         for (file, units) in std::mem::take(&mut self.laid) {
@@ -182,7 +185,8 @@ impl Tier {
         self.held.len() < self.held.capacity()
     }
 
-    /// Returns the number of extents above which the fast tier is too full.
+    /// Returns a limit for the number of extents on the fast tier. If it contains more extents, the
+    /// fast tier is too full.
     fn mark(&self) -> usize {
         (self.held.capacity() as f64 * self.rules.demote_share) as usize
     }
@@ -221,7 +225,7 @@ impl Tier {
         enough
     }
 
-    /// Returns the next extent to demote, if any.
+    /// Returns the next extent to demote, if there is one.
     fn next_down(&mut self) -> Option<u64> {
         let (len, mark) = (self.held.len(), self.mark());
         if len > mark && self.demote_to.is_none() {
@@ -293,7 +297,8 @@ impl Tier {
             cx.route(self.fast, request);
         } else if self.has_room() && (fresh || !self.rules.writes_in_place) {
             self.held.access(key);
-            // The other parts of an existing extent are promoted after the written part is stored.
+            // The written part of an existing extent is stored first; then the other parts of the
+            // extent are promoted.
             if !fresh && request.size_bytes < self.rules.extent_bytes {
                 self.raise(key);
             }

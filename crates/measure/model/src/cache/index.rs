@@ -4,10 +4,10 @@
 //! The table maps a key to the number of its entry by linear probing with backward-shift deletion
 //! (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R). It is at
 //! most half full. A slot also contains 32 bits of the key's hash, so an entry is read only if it
-//! is very likely the correct entry. These bits also determine the home of a slot. To close a gap
-//! or to grow, the index therefore reads only the table, and not the scattered entries. Units are
-//! often looked up in sequence, so eight consecutive keys have adjacent homes in one or two cache
-//! lines.
+//! is very likely the correct entry. These bits also determine the entry's home slot. When the
+//! index closes a gap or grows, it therefore reads only the table, and not the entries, which are
+//! scattered in memory. Units are often looked up in sequence, so the home slots of eight
+//! consecutive keys are adjacent, in one or two cache lines.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
@@ -50,8 +50,8 @@ impl Index {
         hint::prefetch(&self.table[mix(key) as usize & self.mask]);
     }
 
-    /// Returns the entry of a key. The caller's function `is` returns true if the entry with a
-    /// number has this key.
+    /// Returns the number of the entry that has a key. The caller's function `is` receives an entry
+    /// number, and returns true if that entry has this key.
     #[inline]
     pub(crate) fn find(&self, key: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let tag = mix(key);
@@ -78,7 +78,7 @@ impl Index {
         self.put(u64::from(mix(key)) << 32 | u64::from(entry));
     }
 
-    /// Stores a slot at the first free position at or after its home.
+    /// Stores a slot value at the first free position, starting at its home.
     #[inline]
     fn put(&mut self, slot: u64) {
         let mut at = (slot >> 32) as usize & self.mask;
@@ -97,7 +97,7 @@ impl Index {
         before.iter().filter(|slot| **slot != EMPTY).for_each(|slot| self.put(*slot));
     }
 
-    /// Removes the entry of an existing key, and closes the gap in its run.
+    /// Removes the entry of an existing key, and moves later entries so that no gap remains.
     #[inline]
     pub(crate) fn remove(&mut self, key: u64, entry: u32) {
         let tag = mix(key);
@@ -115,7 +115,7 @@ impl Index {
                 break;
             }
             let home = (slot >> 32) as usize & self.mask;
-            // An entry must stay in its slot if its home is cyclically in (hole, at].
+            // An entry must stay in its slot if its home slot is cyclically in (hole, at].
             if (at.wrapping_sub(home) & self.mask) >= (at.wrapping_sub(hole) & self.mask) {
                 self.table[hole] = slot;
                 hole = at;

@@ -2,16 +2,16 @@
 //!
 //! - LRU: evicts the least recently used unit.
 //! - Segmented LRU: units accessed once (probation) are evicted before units accessed again
-//!   (protected). Protected units return to probation when they exceed their share (R. Karedla, J.
-//!   S. Love and B. G. Wherry, "Caching strategies to improve disk system performance", IEEE
-//!   Computer 27(3), 1994).
+//!   (protected). Protected units return to probation when they use more than their share of the
+//!   cache (R. Karedla, J. S. Love and B. G. Wherry, "Caching strategies to improve disk system
+//!   performance", IEEE Computer 27(3), 1994).
 //! - ARC: two LRU lists with ghosts. Hits in the ghosts adapt the balance between the two lists (N.
 //!   Megiddo and D. S. Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003,
 //!   figure 4). The target `p` is a real number, as in the paper.
 //!
 //! Every policy stores a dirty flag for each unit. A write sets the flag, and an eviction returns
-//! the flag to the caller. [`Cache::clean_oldest`] returns dirty units for write-back, in the order
-//! in which they became dirty.
+//! the flag to the caller. For write-back, [`Cache::clean_oldest`] returns the dirty units in the
+//! order in which they became dirty.
 
 use super::store::Store;
 use std::collections::VecDeque;
@@ -19,11 +19,11 @@ use std::collections::VecDeque;
 /// Replacement policy of a cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// Evicts the least recently used unit (LRU).
+    /// Least recently used (LRU): evicts the unit whose last use was earliest.
     Lru,
-    /// Segmented LRU with a protected share of the capacity.
+    /// Segmented LRU. Units that were used again occupy a protected share of the capacity.
     SegmentedLru {
-        /// Share of the capacity for protected units, from 0 to 1.
+        /// Share of the capacity that protected units may occupy, from 0 to 1.
         protected: f64,
     },
     /// Adaptive replacement cache (ARC).
@@ -39,16 +39,15 @@ pub struct Eviction {
     pub dirty: bool,
 }
 
-/// Result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// True if the unit was cached before the access.
     pub hit: bool,
-    /// The unit that was evicted to make space, if any.
+    /// The unit that was evicted to make space, if a unit was evicted.
     pub evicted: Option<Eviction>,
 }
 
-/// A cache of units of equal size. With a capacity of 0, every access misses.
+/// A cache of units of equal size. If its capacity is 0, every access misses.
 #[derive(Clone, Debug)]
 pub struct Cache {
     kind: Kind,
@@ -83,7 +82,7 @@ impl Cache {
                 store: Store::new(capacity),
                 protected_max: (capacity as f64 * protected.clamp(0.0, 1.0)) as usize,
             },
-            // The directory has as many ghosts as the cache has units.
+            // The number of ghosts in the directory equals the capacity of the cache in units.
             Policy::Arc => Kind::Arc { store: Store::new(2 * capacity), target: 0.0 },
         };
         Self { kind, capacity, dirty: 0, dirty_order: VecDeque::new(), hits: 0, misses: 0 }
@@ -223,7 +222,7 @@ impl Cache {
         evicted
     }
 
-    /// Drops all units. The counts of hits and misses remain.
+    /// Drops all units. The counters of hits and misses keep their values.
     pub fn clear(&mut self) {
         while self.remove_oldest().is_some() {}
         self.dirty_order.clear();
@@ -256,7 +255,7 @@ fn clean<const N: usize>(store: &mut Store<N>, key: u64, last_list: usize) -> bo
     }
 }
 
-/// Sets the dirty flag on a write; returns true if it was clean.
+/// Sets the dirty flag of a unit that is written. Returns true if the unit was clean.
 #[inline]
 fn soil<const N: usize>(store: &mut Store<N>, entry: u32, write: bool) -> bool {
     let made_dirty = write && !store.dirty(entry);

@@ -1,30 +1,30 @@
-//! Exact LRU order of extents, for dense keys.
+//! Keeps the exact LRU order of extents whose keys are dense.
 //!
 //! Every extent has an entry, indexed by file and number, with the stamp of its last use. Recording
-//! a use touches one cache line; a linked list of entries would touch four. There is no queue until
-//! the first eviction. Then the extents are sorted by stamp into a queue, and each later use is
-//! appended to it. A queue entry is skipped if its stamp differs from the stamp of the extent,
-//! because the extent was used again later. The queue is compacted when it has twice as many
-//! entries as there are extents. It is dropped if nothing was evicted since the last compaction.
-//! The time for a use is therefore constant on average. (Stamps replace the links: this is the
-//! exact LRU of a log of uses, as in B. T. Bennett and V. J. Kruskal, "LRU stack processing", IBM
-//! Journal of Research and Development 19(4), 1975.)
+//! a use touches one cache line; a linked list of entries would touch four. There is no queue
+//! before the first eviction. At the first eviction, the extents are sorted by stamp into a queue,
+//! and each later use is appended to the queue. A queue entry is skipped if its stamp differs from
+//! the stamp of the extent, because the extent was used again after the entry was added. The queue
+//! is compacted when it has twice as many entries as there are extents. It is dropped if nothing
+//! was evicted since the last compaction. The time for a use is therefore constant on average.
+//! (Stamps replace the links: this is the exact LRU of a log of uses, as in B. T. Bennett and V. J.
+//! Kruskal, "LRU stack processing", IBM Journal of Research and Development 19(4), 1975.)
 //!
 //! For sparse keys, use [`Cache`](super::Cache).
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::{Large, Zero};
 
-/// An entry is prefetched when this number of entries separates it from the end of the queue from
-/// which extents are evicted.
+/// The state of an extent is prefetched while this number of queue entries are still to be
+/// processed before it.
 const AHEAD: usize = 8;
 
-/// State of an extent: the stamp of its last use (0 if it is not cached) and, in some types, a
-/// note.
+/// State of an extent: the stamp of its last use (0 if the extent is not cached). Some types also
+/// contain a note.
 pub(crate) trait Extent: Zero + Default {
     /// Returns the stamp of the last use.
     fn stamp(self) -> u32;
-    /// Returns a copy of this state with another stamp.
+    /// Returns a copy of this state with a different stamp.
     fn stamped(self, stamp: u32) -> Self;
 }
 
@@ -40,7 +40,7 @@ impl Extent for u32 {
     }
 }
 
-/// The upper half of the number is the note, the lower half is the stamp.
+/// Packs an extent into one number: the upper half is the note, the lower half is the stamp.
 impl Extent for u64 {
     #[inline]
     fn stamp(self) -> u32 {
@@ -60,7 +60,8 @@ impl Extent for u64 {
 pub(crate) struct Recent<E: Extent> {
     /// State of each extent, indexed by file and extent number.
     extents: Vec<Large<E>>,
-    /// Stamp of the last use. An extent is cached only if its stamp is above `floor`.
+    /// Stamp of the last use of any extent. An extent is cached only if its own stamp is above
+    /// `floor`.
     last: u32,
     floor: u32,
     len: usize,
@@ -223,7 +224,7 @@ impl<E: Extent> Recent<E> {
         *extent = extent.stamped(last);
     }
 
-    /// Appends a use to the queue. Renumbers the stamps first if no stamp is left.
+    /// Appends a use to the queue. If the stamps are exhausted, renumbers them first.
     #[inline(never)]
     fn queue_up(&mut self, key: u64) {
         let Some(queue) = &self.queue else {
@@ -308,8 +309,8 @@ impl<E: Extent> Recent<E> {
     }
 
     /// Drops all queue entries except the last use of each extent, and renumbers the stamps,
-    /// starting from 1. A new stamp never exceeds the old stamp of a later use, so stamps that are
-    /// not yet renumbered remain valid.
+    /// starting from 1. The new stamp of a use is never greater than the old stamp of a later use.
+    /// Until the later use gets its new stamp, its old stamp therefore still sorts correctly.
     #[cold]
     fn put_in_order(&mut self) {
         let Some(mut queue) = self.queue.take() else { return };
@@ -334,8 +335,7 @@ impl<E: Extent> Recent<E> {
 }
 
 impl Recent<u64> {
-    /// Returns the note of an extent; an extent that is not cached also has a note. The note is
-    /// initially 0.
+    /// Returns the note of an extent, even if the extent is not cached. The note is initially 0.
     #[inline]
     pub(crate) fn note(&mut self, key: u64) -> u32 {
         (*self.extent(key) >> 32) as u32
@@ -362,15 +362,15 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    /// Random actions: use a cached extent, use any extent, remove the oldest extent, set a note,
-    /// compact, sort, and sometimes clear everything.
+    /// Generates random actions: use a cached extent, use any extent, remove the oldest extent, set
+    /// a note, compact the queue, sort the queue, and sometimes clear the cache.
     fn acts() -> impl Strategy<Value = Vec<(u8, u64)>> {
         let act = prop_oneof![100 => 0u8..7, 1 => Just(7)];
         prop::collection::vec((act, 0u64..60), 0..800)
     }
 
     proptest! {
-        /// The cache behaves like a simple list of keys in the order of use.
+        /// The cache behaves like a simple list of keys, ordered by their last use.
         #[test]
         fn holds_what_was_used_last(capacity in 0usize..20, acts in acts(), late in any::<bool>()) {
             let mut recent = Recent::<u64>::new(capacity);
@@ -425,7 +425,7 @@ mod tests {
             recent.access((3 << 40) | (use_ % 10));
         }
         assert!(recent.queue.is_none() && recent.len() == 40);
-        // Renumbering preserves the order, so the most recently used extents remain cached.
+        // Renumbering keeps the order of use, so the most recently used extents are still cached.
         for extent in 100..130 {
             recent.access((3 << 40) | extent);
         }

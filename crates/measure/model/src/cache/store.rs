@@ -1,5 +1,5 @@
-//! Memory of a cache: entries in one flat array. They are linked into a few lists, and an [`Index`]
-//! finds them by key.
+//! Memory of a cache. One flat array contains the entries. Entries are linked into a few lists, and
+//! an [`Index`] finds an entry by its key.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
@@ -24,7 +24,7 @@ struct List {
     len: u32,
 }
 
-/// Entries of a cache, each of which may be in one of `LISTS` lists.
+/// Entries of a cache. An entry may be in one of `LISTS` lists.
 #[derive(Clone, Debug)]
 pub(crate) struct Store<const LISTS: usize> {
     entries: Large<Entry>,
@@ -34,8 +34,8 @@ pub(crate) struct Store<const LISTS: usize> {
 }
 
 impl<const LISTS: usize> Store<LISTS> {
-    /// Creates an empty store. Its table starts small and grows to at most twice `capacity` slots,
-    /// so a cache that never becomes full needs less memory.
+    /// Creates an empty store. Its table starts small and grows to at most `2 * capacity` slots, so
+    /// a cache that never fills up needs less memory.
     pub(crate) fn new(capacity: usize) -> Self {
         let slots = (2 * capacity.max(4)).next_power_of_two().min(1 << 16);
         Self {
@@ -115,7 +115,8 @@ impl<const LISTS: usize> Store<LISTS> {
         index
     }
 
-    /// Makes an entry the newest of a list. If the entry is in another list, moves it.
+    /// Makes an entry the newest entry of a list. If the entry is in another list, moves it to this
+    /// list.
     #[inline]
     pub(crate) fn renew(&mut self, entry: u32, list: usize) {
         if self.lists[list].newest == entry {

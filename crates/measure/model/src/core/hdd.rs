@@ -2,22 +2,22 @@
 //!
 //! - A seek over the distance `d` takes `min + (full - min) (w sqrt(d) + (1 - w) d)`: short seeks
 //!   grow with the square root of the distance, long seeks linearly (C. Ruemmler and J. Wilkes, "An
-//!   introduction to disk drive modeling", IEEE Computer 27(3), 1994). `w` follows from the average
-//!   seek time in the data sheet, which is the mean over random pairs of cylinders (density 2 (1 -
-//!   d)).
+//!   introduction to disk drive modeling", IEEE Computer 27(3), 1994). `w` is computed from the
+//!   average seek time in the data sheet. This average is the mean over random pairs of cylinders,
+//!   whose distance has the density 2 (1 - d).
 //! - The platter rotates at constant speed, so the rate of a track is proportional to its radius,
-//!   and the capacity outside a radius is proportional to the area of the ring. With the outer and
-//!   inner rates, this gives the rate, the cylinder and the angle of every address in closed form
-//!   (if the bit density in each zone is constant).
-//! - The disk executes the queued command with the shortest positioning time first, after
-//!   subtracting a credit for the command's age: aged shortest-positioning-time-first (D. Jacobson
-//!   and J. Wilkes, "Disk scheduling algorithms based on rotational position", HP Labs
-//!   HPL-CSP-91-7, 1991).
-//! - A read that starts where the last command ended, within one rotation after it, is streamed
-//!   from the track buffer: it needs only transfer time. A write is streamed only if it was queued
-//!   before the last command ended. Because the write cache is off, a write that arrives later
-//!   waits until its sector passes again. A stream of durable writes with queue depth 1 is
-//!   therefore limited to one write per rotation.
+//!   and the capacity outside a radius is proportional to the area of the ring. If the bit density
+//!   in each zone is constant, the rate, the cylinder and the angle of every address therefore
+//!   follow from the outer and inner rates in closed form.
+//! - The disk subtracts a credit for the age of each queued command from the command's positioning
+//!   time, and executes the command with the smallest result first. This is aged
+//!   shortest-positioning-time-first (D. Jacobson and J. Wilkes, "Disk scheduling algorithms based
+//!   on rotational position", HP Labs HPL-CSP-91-7, 1991).
+//! - A read is streamed from the track buffer if it starts at the address where the last command
+//!   ended, and within one rotation after the end of that command. It then needs only transfer
+//!   time. A write is streamed only if it was queued before the last command ended. Because the
+//!   write cache is off, a write that arrives later waits until its sector passes again. A stream
+//!   of durable writes with queue depth 1 is therefore limited to one write per rotation.
 
 /// The physical parameters of a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,11 +43,13 @@ pub struct HddSpec {
     /// Number of queued commands that the disk can choose from (32 for SATA native command
     /// queueing).
     pub queue_depth: usize,
-    /// Share of a command's age that is subtracted from its positioning time. 0 is pure shortest
-    /// positioning time first, which can starve commands; 1 approaches first come first served.
+    /// Share of a command's age that is subtracted from its positioning time. If the share is 0,
+    /// the command with the shortest positioning time always wins, which can starve other commands.
+    /// A share of 1 approximates first come first served.
     pub age_weight: f64,
     /// Maximum time for which background commands yield to foreground commands. After this time,
-    /// all commands compete equally. This models the scheduler that submits commands to the disk.
+    /// background and foreground commands compete equally. The time models the scheduler that
+    /// submits commands to the disk.
     pub background_wait_ms: f64,
 }
 
@@ -71,11 +73,12 @@ struct Command {
 pub struct Arm {
     spec: HddSpec,
     seek_weight: f64,
-    /// Equals 1 - (inner rate / outer rate)^2.
+    /// The value of 1 - (inner rate / outer rate)^2.
     taper: f64,
     turn_ns: f64,
-    /// `stroke` is the full stroke in units of the outer radius. `turns` is the number of rotations
-    /// of a sequential pass over a ring as wide as the outer radius.
+    /// `stroke` is the length of the full stroke, as a fraction of the outer radius. `turns` is the
+    /// number of rotations that a sequential pass over a ring takes if the ring is as wide as the
+    /// outer radius.
     stroke: f64,
     turns: f64,
     cylinder: f64,
@@ -112,19 +115,21 @@ impl Arm {
         }
     }
 
-    /// Returns the relative radius at an address, 1 at the outer edge. It is also the relative
-    /// rate.
+    /// Returns the radius at an address, relative to the radius of the outer edge. The relative
+    /// media rate has the same value.
     fn radius(&self, address: u64) -> f64 {
         let x = (address as f64 / self.spec.capacity_bytes).clamp(0.0, 1.0);
         libm::sqrt(1.0 - self.taper * x)
     }
 
-    /// Returns the cylinder of a radius, as a fraction of the stroke from the outer edge.
+    /// Returns the cylinder at a radius. A cylinder is given by its distance from the outer edge,
+    /// as a fraction of the full stroke.
     fn cylinder(&self, radius: f64) -> f64 {
         (1.0 - radius) / self.stroke
     }
 
-    /// Returns the seek time over a distance, which is a fraction of the full stroke.
+    /// Returns the time of a seek over a distance. The distance is given as a fraction of the full
+    /// stroke.
     #[inline(always)]
     pub fn seek_ns(&self, distance: f64) -> f64 {
         let w = self.seek_weight;
@@ -134,9 +139,9 @@ impl Arm {
         if distance > 0.0 { seek_ns } else { 0.0 }
     }
 
-    /// Returns true if a command starts where the last command ended and needs no positioning. This
-    /// is true for a read that starts within one rotation after the end of the last command, and
-    /// for a write that was queued before that end.
+    /// Returns true if a command starts at the address where the last command ended and needs no
+    /// positioning. A read must start within one rotation after the end of the last command; a
+    /// write must have been queued before that end.
     fn follows(&self, command: &Command, now_ns: u64) -> bool {
         let in_time = match command.write {
             true => command.queued_ns < self.end_ns,
@@ -145,7 +150,7 @@ impl Arm {
         command.address == self.end_address && in_time
     }
 
-    /// Returns the seek, settling and rotation time that a command would need if it started now.
+    /// Returns the total seek, settling and rotation time of a command, if the command started now.
     #[inline(always)]
     fn positioning_ns(&self, command: &Command, now_ns: u64) -> f64 {
         let seek_ns = self.seek_ns((command.cylinder - self.cylinder).abs());
@@ -213,16 +218,16 @@ impl Arm {
         Some((command.token, service_ns))
     }
 
-    /// Delays the end of the last command, because an event of the plan slows the disk down.
+    /// Delays the end of the last command, because an event of the plan has slowed the disk down.
     #[inline(always)]
     pub(crate) fn delay_end(&mut self, by_ns: u64) {
         self.end_ns += by_ns;
     }
 
-    /// Returns the command to execute next, with its index and its positioning time, among the
-    /// commands that may compete now. The function computes the positioning time of every command
-    /// and selects the minimum. Skipping unlikely commands would save square roots, but the
-    /// mispredicted branches would take more time, because queues are short.
+    /// Selects the command to execute next from the commands that may compete now. Returns its
+    /// index and its positioning time. The function computes the positioning time of every command
+    /// and selects the minimum. Skipping unlikely commands would save square roots, but
+    /// mispredicted branches would take more time than that, because queues are short.
     #[inline(always)]
     fn nearest<'a>(
         &self,
@@ -243,8 +248,9 @@ impl Arm {
         best.map(|at| (at, best_position_ns))
     }
 
-    /// Returns the mean service time of a single random command: mean seek, half a rotation,
-    /// mid-stroke transfer. Demand analysis uses this mean, because it does not know positions.
+    /// Returns the mean service time of a single random command: the mean seek time, the time of
+    /// half a rotation, and the transfer time at half the stroke. Demand analysis uses this mean,
+    /// because it does not know the positions of commands.
     pub fn mean_service_ns(&self, size_bytes: f64, write: bool) -> f64 {
         let settle = if write { self.spec.write_settle_ms } else { 0.0 };
         let rate = 0.5 * (self.spec.outer_bytes_per_s + self.spec.inner_bytes_per_s);
@@ -256,8 +262,8 @@ impl Arm {
 }
 
 /// Returns the integer part of a number of rotations, which must be between 0 and 2^51. An addition
-/// rounds the number to the nearest integer, and the function subtracts 1 if it was rounded up.
-/// That takes four instructions on any x86-64.
+/// rounds the number to the nearest integer, and the function subtracts 1 if the number was rounded
+/// up. This takes four instructions on every x86-64 processor.
 #[inline(always)]
 fn whole(turns: f64) -> f64 {
     const SHIFT: f64 = (1u64 << 52) as f64;
@@ -289,8 +295,8 @@ mod tests {
         }
     }
 
-    /// Returns the mean service time and response time of random 4 KiB reads at a queue depth, in
-    /// ns.
+    /// Returns the mean service time and the mean response time of random 4 KiB reads at a queue
+    /// depth, in ns.
     fn random_reads(spec: HddSpec, depth: u64, count: u64) -> (f64, f64) {
         let mut sim = Sim::new(1);
         let disk = sim.add_station("disk", 1, Order::Disk(Box::new(Arm::new(spec))));
@@ -314,8 +320,8 @@ mod tests {
     #[test]
     fn a_lone_random_read_costs_mean_seek_and_half_a_turn() {
         let (service, _) = random_reads(spec(), 1, 20_000);
-        // Random addresses are a little closer together than random cylinders, because outer
-        // cylinders have more data.
+        // Outer cylinders store more data. Two random addresses are therefore a little closer
+        // together than two random cylinders.
         let expected = Arm::new(spec()).mean_service_ns(4096.0, false);
         assert!((0.94..1.01).contains(&(service / expected)), "{service} against {expected}");
     }
@@ -324,8 +330,8 @@ mod tests {
     fn queueing_raises_the_rate_as_positioning_time_allows() {
         let (one, _) = random_reads(spec(), 1, 5_000);
         let (thirty_two, _) = random_reads(spec(), 32, 10_000);
-        // In published measurements, 7,200 rpm SATA disks are about 2 to 2.6 times as fast at depth
-        // 32 as at depth 1.
+        // In published measurements, 7,200 rpm SATA disks are about 2 to 2.6 times as fast at queue
+        // depth 32 as at queue depth 1.
         let gain = one / thirty_two;
         assert!((1.9..2.8).contains(&gain), "gain {gain}");
     }
@@ -351,8 +357,9 @@ mod tests {
 
     #[test]
     fn a_write_continues_the_last_one_only_if_it_was_queued_in_time() {
-        // Returns the rate of consecutive 64 KiB writes at queue depth `depth`. The expected rate
-        // is one write per rotation, or the media rate.
+        // Makes several consecutive 64 KiB writes at queue depth `depth`, and returns the time of
+        // each write in ms. The time should be that of one rotation, or the transfer time at the
+        // media rate.
         let per_write_ms = |depth: u64| {
             let mut sim = Sim::new(1);
             let disk = sim.add_station("disk", 1, Order::Disk(Box::new(Arm::new(spec()))));

@@ -2,13 +2,13 @@
 
 use std::ops::{Index, IndexMut};
 
-/// Values in slots with stable numbers. Freed memory is kept for reuse, so memory is allocated only
-/// when more slots are in use than ever before.
+/// Stores values in slots with stable numbers. The memory of freed slots is reused, so memory is
+/// allocated only when more slots are in use than ever before.
 #[derive(Clone, Debug)]
 pub(crate) struct Places<T> {
     values: Vec<T>,
-    /// The first `free_len` entries are free slots. The list always has the length of the vector of
-    /// values, so freeing a slot never has to extend it.
+    /// The first `free_len` entries are the numbers of free slots. This list is always as long as
+    /// the vector of values, so freeing a slot never has to extend the list.
     free: Vec<u32>,
     free_len: usize,
 }
@@ -20,12 +20,12 @@ impl<T> Default for Places<T> {
 }
 
 impl<T> Places<T> {
-    /// Creates slots for `capacity` values.
+    /// Creates an empty list with memory for `capacity` values.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self { values: Vec::with_capacity(capacity), ..Self::default() }
     }
 
-    /// Stores a value in the most recently freed slot, and returns the number of the slot.
+    /// Stores a value in the slot that was freed last, and returns the number of the slot.
     #[inline(always)]
     pub(crate) fn put(&mut self, value: T) -> u32 {
         if self.free_len == 0 {
@@ -36,8 +36,8 @@ impl<T> Places<T> {
         place
     }
 
-    /// Returns the index of a free slot, which still has its old contents. If no slot is free, adds
-    /// a slot with the value of `make`.
+    /// Returns the index of a free slot, whose old contents are kept. If no slot is free, adds a
+    /// slot with the value that `make` returns.
     #[inline(always)]
     pub(crate) fn reuse(&mut self, make: impl FnOnce() -> T) -> u32 {
         if self.free_len == 0 { self.widen(make()) } else { self.take() }
@@ -49,7 +49,7 @@ impl<T> Places<T> {
         self.free[self.free_len]
     }
 
-    /// This code is in a separate function to keep the hot path short.
+    /// This code is in a separate function so that the frequently executed code stays short.
     #[cold]
     #[inline(never)]
     fn widen(&mut self, value: T) -> u32 {
@@ -58,7 +58,7 @@ impl<T> Places<T> {
         self.values.len() as u32 - 1
     }
 
-    /// Frees a slot. Its content stays until the slot is reused.
+    /// Frees a slot. The slot keeps its contents until it is reused.
     #[inline(always)]
     pub(crate) fn free(&mut self, place: u32) {
         self.free[self.free_len] = place;
@@ -87,7 +87,7 @@ impl<T> Places<T> {
         self.values.iter_mut().zip(used).filter(|(_, used)| *used).map(|(value, _)| value)
     }
 
-    /// Returns, for each slot, true if the slot is in use.
+    /// Returns one value for each slot: true if the slot is in use.
     fn used(&self) -> Vec<bool> {
         let mut used = vec![true; self.values.len()];
         for &place in &self.free[..self.free_len] {

@@ -1,11 +1,12 @@
-//! Program of one I/O: a short list of steps.
+//! The program of one I/O: a short list of steps.
 //!
-//! Blocks decide the route of an I/O when it is issued, and write it as steps: visits to stations
-//! in series, and forks. The branches of a fork run in parallel. The program continues when enough
-//! branches have finished (a quorum of replicas, all columns of a stripe, or none for detached
-//! work). The event loop only interprets steps; it does not allocate or call a block. This is the
-//! series-parallel form of a fork-join queueing network (F. Baccelli, W. A. Massey and D. Towsley,
-//! "Acyclic fork-join queueing networks", JACM 36(3), 1989).
+//! Blocks decide the route of an I/O when the I/O is issued. They express the route as steps:
+//! visits to stations in series, and forks. The branches of a fork run in parallel. The program
+//! continues when enough branches have finished: a quorum of replicas, or all columns of a stripe.
+//! It does not wait for the branches of detached work. The event loop only interprets steps: it
+//! allocates no memory and calls no blocks. Programs are the series-parallel form of a fork-join
+//! queueing network (F. Baccelli, W. A. Massey and D. Towsley, "Acyclic fork-join queueing
+//! networks", JACM 36(3), 1989).
 
 /// Index of a station in its [`Sim`](crate::core::Sim).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,24 +14,25 @@ pub struct StationId(pub u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepKind {
-    /// Wait for station `target` and be served by it. `amount` is the service time in nanoseconds
-    /// (queue), the bytes to transfer (disk; `extra` is the address), or the number of tokens (gate
-    /// or bucket).
+    /// Waits for station `target`, and is served by it. For a queue, `amount` is the service time
+    /// in nanoseconds. For a disk, `amount` is the number of bytes to transfer, and `extra` is the
+    /// address. For a gate or bucket, `amount` is the number of tokens.
     Visit,
-    /// Starts `count` branches; continues when `extra` of them have finished.
+    /// Starts `count` branches. The program continues when `extra` of the branches have finished.
     Fork,
     /// First step of a branch. The next `count` steps belong to the branch; the last of them is
     /// `End`.
     Branch,
     /// Ends a branch or the whole program.
     End,
-    /// Gives back `amount` tokens to gate `target`.
+    /// Returns `amount` tokens to gate `target`.
     Give,
     /// Notifies block `target`, and passes `amount` to it.
     Notice,
 }
 
-/// One step. 24 bytes, so that the program of a typical I/O is one or two cache lines.
+/// One step. A step has 24 bytes, so that the program of a typical I/O fits in one or two cache
+/// lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) kind: StepKind,
@@ -41,7 +43,7 @@ pub(crate) struct Step {
     pub(crate) extra: u64,
 }
 
-/// The top bit of a disk visit's address, set for writes.
+/// The top bit of a disk visit's address. It is set if the visit is a write.
 pub(crate) const DISK_WRITE: u64 = 1 << 63;
 
 /// A program under construction.
@@ -65,7 +67,7 @@ impl Program {
         Self::default()
     }
 
-    /// Empties the program for reuse; its memory stays allocated.
+    /// Empties the program for reuse, without freeing its memory.
     #[inline]
     pub fn clear(&mut self) {
         self.steps.clear();
@@ -78,7 +80,7 @@ impl Program {
         self.steps.is_empty()
     }
 
-    /// Sets whether the following visits are background work. Returns the previous setting, so that
+    /// Sets whether the following visits are background work. Returns the previous value, so that
     /// the caller can restore it.
     #[inline]
     pub fn set_background(&mut self, background: bool) -> bool {
@@ -111,7 +113,7 @@ impl Program {
         self.push(StepKind::Visit, 0, gate.0, tokens, 0);
     }
 
-    /// Adds a step that gives tokens back to a gate.
+    /// Adds a step that returns tokens to a gate.
     #[inline]
     pub fn give(&mut self, gate: StationId, tokens: u64) {
         self.push(StepKind::Give, 0, gate.0, tokens, 0);
@@ -123,8 +125,9 @@ impl Program {
         self.push(StepKind::Notice, 0, block, value, 0);
     }
 
-    /// Opens a fork. Its branches follow, each between [`branch`](Self::branch) and
-    /// [`end_branch`](Self::end_branch), then [`join`](Self::join) or [`detach`](Self::detach).
+    /// Opens a fork. The caller then adds each branch between [`branch`](Self::branch) and
+    /// [`end_branch`](Self::end_branch), and closes the fork with [`join`](Self::join) or
+    /// [`detach`](Self::detach).
     #[inline]
     pub fn fork(&mut self) {
         let fork = self.steps.len() as u32;
@@ -153,8 +156,8 @@ impl Program {
         }
     }
 
-    /// Closes the innermost fork: the program continues when `need` of its branches have finished
-    /// (all of them if there are fewer).
+    /// Closes the innermost fork. The program continues when `need` of the fork's branches have
+    /// finished, or all branches if the fork has fewer than `need`.
     pub fn join(&mut self, need: usize) {
         let Some(open) = self.open.pop() else { return };
         let fork = open.fork as usize;
@@ -162,7 +165,8 @@ impl Program {
             (0, _) => {
                 self.steps.remove(fork);
             }
-            // A single branch with a join is a series of steps, so no fork is needed.
+            // A fork with a single branch that is joined is a series of steps, so no fork is
+            // needed.
             (1, 1..) => {
                 self.steps.pop();
                 self.steps.drain(fork..fork + 2);
@@ -174,14 +178,15 @@ impl Program {
         }
     }
 
-    /// Closes the innermost fork without waiting: its branches are detached work.
+    /// Closes the innermost fork. The program does not wait for the fork's branches: they are
+    /// detached work.
     pub fn detach(&mut self) {
         self.join(0);
     }
 
-    /// Iterates over station visits as (station, amount, address, background), in program order.
-    /// Demand analysis uses the iterator, because it needs only the amount of work, without
-    /// queueing.
+    /// Iterates over the station visits in program order. Each item contains (station, amount,
+    /// address, background). Demand analysis uses this iterator: it needs only the amounts of work,
+    /// and does not simulate queueing.
     pub(crate) fn visits(&self) -> impl Iterator<Item = (StationId, u64, u64, bool)> + '_ {
         self.steps
             .iter()

@@ -17,10 +17,10 @@ const PAYLOAD_BITS: u32 = 32;
 #[repr(align(64))]
 struct Line([u128; 4]);
 
-/// Key of a slot without an event. It sorts after all events.
+/// Key of a slot that has no event. This key sorts after all events.
 const EMPTY: u128 = u128::MAX;
 
-/// A queue of events, each a time and a 32-bit payload.
+/// A queue of events. An event has a time and a 32-bit payload.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
     /// Keys of the heap, four in each cache line. The root is the last key of the first line. The
@@ -28,9 +28,9 @@ pub struct EventQueue {
     lines: Vec<Line>,
     len: usize,
     sequence: u64,
-    /// True if the root was removed and not yet replaced. Most events cause exactly one other
-    /// event. The next push therefore usually fills the root, and the queue is sifted once instead
-    /// of twice.
+    /// True if the root was removed and not yet replaced. Most events cause exactly one new event,
+    /// so the next push usually fills the root. The heap is then sifted once, not once for the
+    /// removal and once for the push.
     hole: bool,
 }
 
@@ -63,8 +63,8 @@ impl EventQueue {
         if self.sequence >> SEQUENCE_BITS != 0 {
             self.renumber();
         }
-        // The upper half has the time and the upper bits of the sequence number, the lower half has
-        // the remaining bits.
+        // The upper half of the key contains the time and the upper bits of the sequence number.
+        // The lower half contains the remaining bits of the sequence number, and the payload.
         let high = (time_ns.min(TIME_NS_MAX) << (SEQUENCE_BITS - 32)) | (self.sequence >> 32);
         let low = (self.sequence << PAYLOAD_BITS) | u64::from(payload);
         let key = (u128::from(high) << 64) | u128::from(low);
@@ -118,7 +118,7 @@ impl EventQueue {
         &mut self.lines[node.div_ceil(4)].0[(node + 3) % 4]
     }
 
-    /// Closes the hole at the root with the last element.
+    /// Moves the last element to the empty root.
     #[inline]
     fn fill(&mut self) {
         self.hole = false;
@@ -146,8 +146,9 @@ impl EventQueue {
     /// Puts `key` into the root and sifts it down.
     #[inline]
     fn sift_down(&mut self, key: u128) {
-        // Current position of the key, and the line of that node's children. The children of the
-        // node at position `at` of line `n` are line `4 n + at - 2`.
+        // `at` is the current position of the key. The line contains the children of the node at
+        // this position. The children of the node at position `at` of line `n` are line `4 n + at -
+        // 2`.
         let (mut line, mut at, mut below) = (0, 3, 1);
         while let Some(Line(four)) = self.lines.get(below) {
             let (a, left) = if four[1] < four[0] { (1, four[1]) } else { (0, four[0]) };
@@ -222,8 +223,8 @@ mod tests {
             for (i, &t) in times.iter().enumerate() {
                 queue.push(t, i as u32);
                 expected.push((t, i as u32));
-                // Interleaves insertions and removals, because the heap must stay valid while it
-                // shrinks and grows.
+                // A removal follows several insertions each time, because the heap must stay valid
+                // while it shrinks and grows.
                 if t % 7 == 0 && let Some(e) = queue.pop() {
                     let least = expected.iter().copied().min().unwrap();
                     prop_assert_eq!(e, least);

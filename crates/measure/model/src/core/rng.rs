@@ -1,23 +1,23 @@
-//! Randomness: each component has its own seeded stream, so that a new component does not change
-//! the numbers of other components.
+//! Random numbers. Each component has its own seeded stream, so that a new component does not
+//! change the numbers of other components.
 //!
 //! The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number
-//! generators", ACM TOMS 47(4), 2021). A stream's seed is the XXH3 hash of its name, keyed with the
-//! run's seed. Logarithms are computed by `libm`, so that debug, release, glibc and musl builds
-//! produce the same values.
+//! generators", ACM TOMS 47(4), 2021). The seed of a stream is the XXH3 hash of the stream's name,
+//! keyed with the seed of the run. Logarithms are computed by `libm`, so that debug, release, glibc
+//! and musl builds produce the same values.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A stream of random numbers of one component.
+/// A component's stream of random numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
     generator: Xoshiro256PlusPlus,
 }
 
 impl Stream {
-    /// Creates the stream `name` of the run with this seed.
+    /// Creates the stream that has this name, for a run with the seed `seed`.
     pub fn new(seed: u64, name: &str) -> Self {
         let seed = xxh3_64_with_seed(name.as_bytes(), seed);
         Self { generator: Xoshiro256PlusPlus::seed_from_u64(seed) }
@@ -55,8 +55,8 @@ impl Stream {
         -libm::log(1.0 - self.unit())
     }
 
-    /// Returns an exponentially distributed random time with the given mean, rounded to whole
-    /// nanoseconds.
+    /// Returns an exponentially distributed random time whose mean is given. The time is rounded to
+    /// whole nanoseconds.
     #[inline]
     pub fn exponential_ns(&mut self, mean_ns: f64) -> u64 {
         (self.exponential() * mean_ns + 0.5) as u64
@@ -65,9 +65,10 @@ impl Stream {
     /// Returns a random duration. The parameters are its mean and its coefficient of variation
     /// (standard deviation divided by mean).
     ///
-    /// A coefficient of 0 gives a constant. Up to 1, the distribution is a constant plus an
-    /// exponential part; above 1, a balanced two-phase hyperexponential (W. Whitt, "The queueing
-    /// network analyzer", BSTJ 62(9), 1983, eq. 3.9-3.11).
+    /// If the coefficient is 0, the duration is constant. If it is at most 1, the duration is the
+    /// sum of a constant and an exponential part. If it is above 1, the duration has a balanced
+    /// two-phase hyperexponential distribution (W. Whitt, "The queueing network analyzer", BSTJ
+    /// 62(9), 1983, eq. 3.9-3.11).
     #[inline(always)]
     pub fn duration_ns(&mut self, mean_ns: f64, variation: f64) -> u64 {
         if variation <= 0.0 {
@@ -111,7 +112,8 @@ mod tests {
             }
             let mean = sum / f64::from(n);
             let cv = (squares / f64::from(n) - mean * mean).max(0.0).sqrt() / mean;
-            // For 400,000 values with variation 2.5, four standard errors of the mean are 1.6 %.
+            // For 400,000 values with the coefficient of variation 2.5, four standard errors of the
+            // mean are 1.6 % of the mean.
             assert!((mean / 1e6 - 1.0).abs() < 0.016, "mean {mean} at variation {variation}");
             assert!((cv - variation).abs() < 0.05 * variation + 1e-3, "cv {cv} for {variation}");
         }

@@ -1,4 +1,4 @@
-//! Arrival, service and departure of I/Os at stations, for each discipline.
+//! Handles the arrival, service and departure of I/Os at stations, for each discipline.
 
 use super::StationId;
 use super::program::Step;
@@ -8,8 +8,8 @@ use super::trace::Mark;
 
 impl Sim {
     /// Handles the arrival of a token at a station. This function and all other functions that
-    /// every event calls are inlined. Without inlining, a tenth of an event's instructions were for
-    /// calls.
+    /// every event calls are inlined. When they were not inlined, function calls made up a tenth of
+    /// all instructions for an event.
     #[inline(always)]
     pub(super) fn enter(&mut self, index: u32, step: Step) {
         let now_ns = self.now_ns;
@@ -95,7 +95,7 @@ impl Sim {
         }
     }
 
-    /// Queues a token that arrived while every server was busy.
+    /// Queues a token that arrived while all servers were busy.
     #[inline(always)]
     fn queue(&mut self, index: u32, step: Step) {
         let station = &mut self.stations[step.target as usize];
@@ -149,7 +149,7 @@ impl Sim {
         Some(index)
     }
 
-    /// Handles the end of a service, or of a wait at a delay or bucket.
+    /// Handles the end of a service, or the end of a wait at a delay or bucket.
     #[inline(always)]
     pub(super) fn served(&mut self, index: u32) {
         let now_ns = self.now_ns;
@@ -171,7 +171,7 @@ impl Sim {
         }
     }
 
-    /// Starts the disk's next command, if any command waits.
+    /// Starts the disk's next command if a command waits.
     fn start_disk(&mut self, target: u32) {
         let station = &mut self.stations[target as usize];
         let Discipline::Disk(arm) = &mut station.discipline else { return };
@@ -193,8 +193,8 @@ impl Sim {
         let now_ns = self.now_ns;
         let station = &mut self.stations[target as usize];
         let Discipline::Sharing(sharing) = &mut station.discipline else { return };
-        // If a token arrived after this event was scheduled, the departure is later than expected,
-        // and another event is scheduled for it.
+        // If a token arrived after this event was scheduled, the departure is later than scheduled,
+        // and another event is scheduled for the departure.
         if sharing.next_ns(station.servers).is_none_or(|due_ns| due_ns > now_ns) {
             return;
         }
@@ -230,7 +230,7 @@ impl Sim {
         self.tokens[index].target
     }
 
-    /// Records the times of a traced token's visit.
+    /// Records the times of a visit if its token is traced.
     #[cold]
     fn mark(&mut self, index: u32) {
         let token = &self.tokens[index];
@@ -238,7 +238,7 @@ impl Sim {
         self.slots[token.io].marks[token.pc as usize - 1] = mark;
     }
 
-    /// Gives tokens back to a gate, and admits I/Os that wait at the gate, in their order.
+    /// Returns tokens to a gate, and admits the I/Os that wait at the gate, in the gate's order.
     pub(super) fn give(&mut self, target: u32, amount: u64) {
         let now_ns = self.now_ns;
         let mut back = amount;
@@ -278,8 +278,8 @@ impl Sim {
         }
     }
 
-    /// Closes a door: arriving tokens wait until a program opens the door by its number. All
-    /// numbers up to the largest need memory, so the numbers should be small.
+    /// Closes a door. Tokens that arrive at the door wait until a program opens it. Memory is
+    /// allocated for all door numbers up to the largest, so the numbers should be small.
     pub fn close(&mut self, doors: StationId, door: u64) {
         if let Discipline::Doors { doors } = &mut self.stations[doors.0 as usize].discipline {
             let number = door as usize;

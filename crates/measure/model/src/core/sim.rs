@@ -1,7 +1,7 @@
 //! The event loop: runs the programs of I/Os through the stations.
 //!
-//! The state is in flat arrays. Tokens, joins and I/O slots are in vectors with free lists; a token
-//! is a flow of control within an I/O. Queues are linked lists of tokens, and the memory of
+//! The state is in flat arrays. Tokens, joins and I/O slots are stored in vectors with free lists.
+//! A token is a flow of control within an I/O. Queues are linked lists of tokens, and the memory of
 //! programs is reused for later I/Os. After a warm-up, a run therefore allocates no memory. The
 //! caller requests the next [`Happening`] and responds by submitting more I/Os; there are no
 //! callbacks.
@@ -17,7 +17,7 @@ pub(super) const EVENT_STATION: u32 = 1 << 30;
 const EVENT_TIMER: u32 = 2 << 30;
 const EVENT_INDEX: u32 = (1 << 30) - 1;
 
-/// Entry time of a token that waits for its branches, and is therefore at no station.
+/// Entry time of a token that waits for its branches. Such a token is at no station.
 pub(super) const OUTSIDE: u64 = u64::MAX;
 
 /// An event for the caller.
@@ -53,8 +53,8 @@ pub(super) struct Token {
     pub(super) next: u32,
     pub(super) enter_ns: u64,
     pub(super) start_ns: u64,
-    /// Data of the current visit. It is copied here so that the program need not be read again at
-    /// the end of the visit.
+    /// Data of the current visit. The data is copied here, so that the program need not be read
+    /// again when the visit ends.
     pub(super) amount: u64,
     pub(super) target: u32,
     pub(super) background: bool,
@@ -104,7 +104,8 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// Creates an empty simulation. Stations with a random order use random streams of this seed.
+    /// Creates an empty simulation. If a station serves in random order, its random stream is
+    /// created from this seed.
     pub fn new(seed: u64) -> Self {
         Self {
             now_ns: 0,
@@ -127,7 +128,8 @@ impl Sim {
         }
     }
 
-    /// Adds a station with `servers` servers (ignored by gates, buckets and delays).
+    /// Adds a station with `servers` servers. Gates, buckets and delays ignore the number of
+    /// servers.
     pub fn add_station(&mut self, name: &str, servers: u32, order: Order) -> StationId {
         self.stations.push(Station::new(servers, order, self.seed, name));
         self.names.push(name.to_owned());
@@ -154,18 +156,20 @@ impl Sim {
         self.stations[station.0 as usize].servers
     }
 
-    /// Sets the speed of a station for services that start later, as a share of its normal speed.
+    /// Sets the speed of a station as a share of its normal speed. The new speed applies to
+    /// services that start later.
     pub fn set_speed(&mut self, station: StationId, speed: f64) {
         self.stations[station.0 as usize].set_speed(speed);
     }
 
-    /// Returns the number of customers at a station that wait or are served.
+    /// Returns the number of customers at a station, which either wait or are being served.
     pub fn customers(&self, station: StationId) -> u32 {
         self.stations[station.0 as usize].customers
     }
 
-    /// Returns the mean service time of a visit, without simulation. For a queue, this is the
-    /// demand itself; for a disk, the time of a single random command; for a gate or bucket, 0.
+    /// Returns the mean service time of a visit, without simulation. For a queue, this time is the
+    /// demand itself. For a disk, it is the time of a single random command. For a gate or bucket,
+    /// it is 0.
     pub fn demand_ns(&self, station: StationId, amount: u64, address: u64) -> f64 {
         match &self.stations[station.0 as usize].discipline {
             Discipline::Disk(arm) => {
@@ -177,7 +181,7 @@ impl Sim {
         }
     }
 
-    /// Returns true if a station is not a server with a queue, but a pure delay, a gate or a
+    /// Returns true if a station has no queue with servers, because it is a pure delay, a gate or a
     /// bucket.
     pub fn is_delay(&self, station: StationId) -> bool {
         matches!(
@@ -189,7 +193,7 @@ impl Sim {
         )
     }
 
-    /// Returns true if a station limits the rate but is not a server (a bucket).
+    /// Returns true if a station is a bucket, which limits the rate but is not a server.
     pub fn is_limit(&self, station: StationId) -> bool {
         matches!(self.stations[station.0 as usize].discipline, Discipline::Bucket { .. })
     }
@@ -199,13 +203,13 @@ impl Sim {
         self.events_done
     }
 
-    /// Returns the number of I/Os in flight, including I/Os of which only detached branches are
+    /// Returns the number of I/Os in flight. An I/O counts even if only detached branches of it are
     /// still running.
     pub fn in_flight(&self) -> usize {
         self.slots.len()
     }
 
-    /// Starts an I/O. Empties `program`, whose memory stays allocated.
+    /// Starts an I/O with the steps of `program`, and empties `program` without freeing its memory.
     pub fn submit(&mut self, tag: u64, class: u16, program: &mut Program) {
         program.finish();
         let io = self.slots.reuse(Slot::default);
@@ -233,7 +237,8 @@ impl Sim {
         }
     }
 
-    /// Sets a timer. Its [`Happening`] contains `tag`. Returns a handle that can cancel the timer.
+    /// Sets a timer. When the timer expires, the caller receives a [`Happening`] with `tag`.
+    /// Returns a handle that can cancel the timer.
     pub fn set_timer(&mut self, at_ns: u64, tag: u32) -> u32 {
         let timer = self.timers.put((tag, true));
         self.events.push(at_ns.max(self.now_ns), EVENT_TIMER | timer);
@@ -311,7 +316,7 @@ impl Sim {
         }
     }
 
-    /// Like [`Sim::advance`], but for a token that no event has made ready.
+    /// Like [`Sim::advance`], but called for a token that was not made ready by an event.
     #[inline(never)]
     fn go_on(&mut self, index: u32) {
         self.advance(index);
@@ -346,8 +351,7 @@ impl Sim {
                     self.tokens[index].pc += 1;
                 }
                 StepKind::Branch => {
-                    // A program never executes this step, because `split` skips the branches of a
-                    // fork.
+                    // No program reaches this step, because `split` skips the branches of a fork.
                     self.tokens[index].pc += u32::from(step.count) + 1;
                 }
             }
@@ -381,7 +385,7 @@ impl Sim {
         join != NONE
     }
 
-    /// Handles the end of a token's branch or program.
+    /// Handles the end of a branch of a token, or the end of its program.
     #[inline(always)]
     fn end(&mut self, index: u32) {
         let Token { io, join, pc, .. } = self.tokens[index];

@@ -3,11 +3,11 @@
 //! Disciplines: first come first served with `c` servers and a background class that yields to the
 //! foreground; service in random order; processor sharing; a disk that selects the nearest of its
 //! queued commands; a gate with tokens; a token bucket; and a pure delay. Each station integrates
-//! its number of customers over time and, independently, adds up the sojourn of each customer. By
-//! Little's law (J. D. C. Little, "A proof for the queuing formula L = λW", Operations Research
-//! 9(3), 1961) the two must agree over any window, if a customer that is present at the start or
-//! end of the window counts only for its time inside the window. [`StationStats::little_error`] is
-//! the relative difference. A run asserts that this difference is below 0.1 %.
+//! its number of customers over time. Independently, it adds up the sojourn times of the customers.
+//! By Little's law (J. D. C. Little, "A proof for the queuing formula L = λW", Operations Research
+//! 9(3), 1961) the integral and the sum must be equal over any window, if a customer counts only
+//! for its time inside the window. [`StationStats::little_error`] is the relative difference. A run
+//! asserts that this difference is below 0.1 %.
 
 use super::hdd::Arm;
 use crate::core::rng::Stream;
@@ -19,23 +19,23 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Order of service of a station.
 #[derive(Clone, Debug)]
 pub enum Order {
-    /// First come first served. Background work is served if no foreground work waits. If
+    /// First come first served. Background work is served if no foreground work waits. While
     /// foreground work waits, one background visit is served after every `background_every`
     /// foreground services.
     Fcfs {
-        /// Number of foreground services after which one waiting background visit is served. With
-        /// 0, background work always waits for foreground work.
+        /// Number of foreground services after which one waiting background visit is served. If the
+        /// number is 0, background work always waits for foreground work.
         background_every: u32,
     },
-    /// Serves the oldest waiting token in most services, and a random token in a share of them. A
-    /// share of 1 is service in random order. A small share models a scheduler that approximately
-    /// preserves the order.
+    /// Serves the oldest waiting token in most cases, and a random waiting token in a share of the
+    /// cases. With a share of 1, tokens are served in random order. A small share models a
+    /// scheduler that approximately preserves the order.
     Disordered {
-        /// Share of the services whose token is chosen at random.
+        /// Share of the services in which the token is chosen at random.
         random_share: f64,
     },
     /// Serves all customers at the same time. Each customer gets an equal share of the servers, but
-    /// not more than one server.
+    /// at most one server.
     ProcessorSharing,
     /// A disk arm with command queueing; see [`Arm`].
     Disk(Box<Arm>),
@@ -43,11 +43,12 @@ pub enum Order {
     /// wait in order of arrival, or are admitted in random order.
     Gate {
         tokens: u64,
-        /// True to admit waiting customers in random order.
+        /// True if waiting customers are admitted in random order.
         random: bool,
     },
-    /// Doors that open once. A token waits at a closed door until the door opens, and passes an
-    /// open door. Door numbers are small; [`Sim::close`](crate::core::Sim::close) closes them.
+    /// Doors, each of which opens once. A token waits at a closed door until the door opens, and
+    /// passes an open door. Door numbers are small. [`Sim::close`](crate::core::Sim::close) closes
+    /// a door.
     Doors,
     /// A token bucket, whose tokens accumulate at a rate: the generic cell rate algorithm (ITU-T
     /// I.371).
@@ -62,20 +63,20 @@ pub enum Order {
     Delay,
 }
 
-/// Counters of a station. Times are integrals since the start of the measured window.
+/// Counters of a station since the start of the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationStats {
-    /// Number of visits that started: customers that arrived.
+    /// Number of visits that started. It equals the number of customers that arrived.
     pub arrivals: u64,
-    /// Number of visits that ended: customers that left.
+    /// Number of visits that ended. It equals the number of customers that left.
     pub departures: u64,
-    /// Departures of background work, which are included in `departures`.
+    /// Number of departures of background work. `departures` includes them.
     pub background_departures: u64,
     /// Number of busy servers, integrated over time.
     pub busy_ns: u64,
     /// Number of customers that wait or are served, integrated over time.
     pub area_ns: u64,
-    /// Sum of the times that customers spent at the station, computed from their time stamps.
+    /// Total time that all customers spent at the station, computed from their time stamps.
     pub sojourn_ns: u64,
     /// Sum of the service times of all visits that ended.
     pub service_ns: u64,
@@ -84,14 +85,15 @@ pub struct StationStats {
 }
 
 impl StationStats {
-    /// Returns the relative difference between the integral of the number of customers and the sum
-    /// of their sojourn times. It is 0 by Little's law.
+    /// Returns the relative difference between two numbers: the number of customers integrated over
+    /// time, and the sum of the customers' sojourn times. By Little's law, the difference is 0.
     pub fn little_error(&self) -> f64 {
         let (area, sojourn) = (self.area_ns as f64, self.sojourn_ns as f64);
         if area == sojourn { 0.0 } else { (area - sojourn).abs() / area.max(sojourn) }
     }
 
-    /// Returns the increase of the counters since an earlier reading of the same station.
+    /// Returns the increase of the counters since an earlier reading of the counters of the same
+    /// station.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             arrivals: self.arrivals - earlier.arrivals,
@@ -124,7 +126,7 @@ pub(crate) struct Station {
     pub(crate) stats: StationStats,
 }
 
-/// State that a station with this [`Order`] of service needs.
+/// State of a station. Which variant a station needs depends on its [`Order`] of service.
 #[derive(Clone, Debug)]
 pub(crate) enum Discipline {
     Fcfs { background_every: u32 },
@@ -144,7 +146,7 @@ pub(crate) struct Door {
     pub(crate) waiting: Vec<u32>,
 }
 
-/// A queue of tokens as a linked list. The links are in the tokens.
+/// A queue of tokens. It is a linked list, whose links are stored in the tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fifo {
     pub(crate) head: u32,
@@ -155,9 +157,9 @@ impl Fifo {
     pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
 }
 
-/// Processor sharing in virtual work. Every customer in service gains work at the same rate. The
-/// order of departures (work at arrival + demand) is therefore fixed at arrival; later arrivals
-/// only change the times.
+/// Processor sharing in virtual work. Every customer in service gains work at the same rate.
+/// Customers therefore depart in the order of (work at arrival + demand), which is known at
+/// arrival. Later arrivals change only the times of the departures.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sharing {
     work_ns: f64,
@@ -240,7 +242,8 @@ impl Station {
         }
     }
 
-    /// Sets the speed of services that start later, as a share of the normal speed.
+    /// Sets the speed of the station as a share of its normal speed. The new speed applies to
+    /// services that start later.
     pub(crate) fn set_speed(&mut self, speed: f64) {
         self.stretch = 1.0 / speed;
     }
@@ -276,8 +279,8 @@ impl Station {
         self.stats.service_ns += now_ns - start_ns;
     }
 
-    /// Adds the time inside the window of a customer that is still present at the end of the
-    /// window.
+    /// For a customer that is still present at the end of the window, adds the time that the
+    /// customer spent inside the window.
     pub(crate) fn count_resident(&mut self, now_ns: u64, enter_ns: u64) {
         self.stats.sojourn_ns += now_ns - enter_ns.max(self.window_ns);
     }

@@ -1,9 +1,11 @@
-//! Critical paths of some I/Os: each station's contribution to their latency.
+//! Traces the critical paths of some I/Os, to compute the contribution of each station to the
+//! latency.
 
 use super::program::StepKind;
 use super::sim::Sim;
 
-/// Time at a station on the critical path of a traced I/O, or the sum over several traced I/Os.
+/// Time that a traced I/O spent at a station on its critical path, or the sum of these times over
+/// several traced I/Os.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracedTime {
     /// Number of visits on the critical path.
@@ -14,7 +16,7 @@ pub struct TracedTime {
     pub served_ns: u64,
 }
 
-/// Times at which a traced I/O entered a step, started its service and ended it.
+/// Times at which a traced I/O reached a step, started to be served there, and left the step.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     pub(super) enter_ns: u64,
@@ -23,8 +25,8 @@ pub(super) struct Mark {
 }
 
 impl Sim {
-    /// Traces the critical path of one in `every` I/Os (0 traces none), separately for `classes`
-    /// classes.
+    /// Traces the critical path of one in `every` I/Os, separately for `classes` classes. If
+    /// `every` is 0, no I/O is traced.
     pub fn trace_one_in(&mut self, every: u32, classes: usize) {
         self.trace_every = every;
         self.traced = vec![TracedTime::default(); classes * self.stations.len()];
@@ -49,8 +51,8 @@ impl Sim {
         let total = &mut self.traced_ios[usize::from(slot.class)];
         total.0 += 1;
         total.1 += self.now_ns - slot.submitted_ns;
-        // Step ranges that remain to be added: first the main program and, for each fork, the
-        // branch that completed the fork. The join has recorded the end step of this branch.
+        // Step ranges whose times are still to be added: first the main program, then the branch
+        // that completed each fork. The join has recorded the end step of this branch.
         let mut walks = vec![(0usize, slot.steps.len() - 1)];
         while let Some((mut pc, end)) = walks.pop() {
             while pc < end {

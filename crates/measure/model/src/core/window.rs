@@ -1,4 +1,4 @@
-//! The measured window: its start, and the reading of its counters.
+//! The measured window: starts it, and reads the counters at its end.
 
 use super::StationId;
 use super::program::StepKind;
@@ -16,16 +16,16 @@ impl Sim {
         self.traced_ios.iter_mut().for_each(|t| *t = (0, 0));
     }
 
-    /// Returns a station's current counters, for time series. The sojourn times of customers that
-    /// are still present are not included.
+    /// Returns the current counters of a station, for time series. The sojourn times of customers
+    /// that are still at the station are not included.
     pub fn read(&mut self, station: StationId) -> StationStats {
         let station = &mut self.stations[station.0 as usize];
         station.account(self.now_ns);
         station.stats
     }
 
-    /// Returns the counters of every station from the start of the window until now. Customers that
-    /// are still present count with their time inside the window.
+    /// Returns the counters of every station from the start of the window until now. A customer
+    /// that is still present counts for its time inside the window.
     pub fn close_window(&mut self) -> Vec<StationStats> {
         let before: Vec<StationStats> = self.stations.iter().map(|s| s.stats).collect();
         for station in &mut self.stations {

@@ -1,13 +1,14 @@
-//! Arithmetic checks of a published table: consistency of its columns, and limits of the hardware.
+//! Arithmetic checks of a published table: whether its columns are consistent, and whether they are
+//! possible for the hardware.
 //!
 //! - Bandwidth identity: bandwidth = data operations × I/O size + all operations × protocol bytes.
-//!   The protocol bytes are fitted for both meanings of "MB"; the better fit determines the meaning
-//!   of the column. The residuals check every row.
-//! - Little's law: rate × latency is the concurrency of the system. A value above clients × depth
-//!   is impossible. If a value is far below clients × depth, the clients did not keep their queues
-//!   full (barrier, think time).
-//! - Port limits: the published rates imply a throughput that the network ports and the drives must
-//!   reach.
+//!   The protocol bytes are fitted once for MB = 1e6 bytes and once for MB = 2^20 bytes. The better
+//!   fit determines the unit of the column, and its residuals show whether each row is consistent.
+//! - Little's law: rate × latency is the concurrency of the system. A product above clients × depth
+//!   is impossible. If the product is far below clients × depth, the clients did not keep their
+//!   queues full, for example because of a barrier or a think time.
+//! - Port limits: the network ports and the drives must be able to reach the throughput that the
+//!   published rates imply.
 
 use super::table::{Row, Table};
 
@@ -18,19 +19,20 @@ pub struct Checks {
     pub unit_bytes: f64,
     /// Number of protocol bytes of a data operation that fits the table best.
     pub protocol_bytes: f64,
-    /// Median of the absolute relative residuals of the bandwidth identity.
+    /// Median absolute relative residual of the bandwidth identity.
     pub identity_median: f64,
-    /// Rows whose bandwidth differs from the identity by more than 2 %, with their relative
-    /// residuals.
+    /// Rows whose published bandwidth differs from the bandwidth identity by more than 2 %, with
+    /// the relative residual of each row.
     pub identity_odd: Vec<(String, f64)>,
-    /// Smallest and largest value of rate × latency over the matrix rows.
+    /// Smallest and largest value of rate × latency among the rows that belong to the matrix of
+    /// sizes and read shares.
     pub concurrency: (f64, f64),
-    /// Rows whose rate × latency exceeds the number of operations that the clients can have
+    /// Rows in which rate × latency exceeds the number of operations that the clients can have
     /// outstanding.
     pub concurrency_impossible: Vec<(String, f64)>,
-    /// Highest byte rate of all rows in one direction of the network.
+    /// Highest byte rate in one direction of the network, over all rows.
     pub network_bytes_per_s_max: f64,
-    /// Smallest and largest share of metadata operations over the rows.
+    /// Smallest and largest share of metadata operations among the rows.
     pub metadata_share: Option<(f64, f64)>,
 }
 
@@ -39,8 +41,8 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Returns the rows that have all values of the bandwidth identity, as (row, data operations, I/O
-/// bytes, bandwidth).
+/// Returns the rows that have all values that the bandwidth identity uses. Each item contains (row,
+/// data operations, I/O bytes, bandwidth).
 fn complete(table: &Table) -> Vec<(&Row, f64, f64, f64)> {
     table
         .matrix()
@@ -48,7 +50,7 @@ fn complete(table: &Table) -> Vec<(&Row, f64, f64, f64)> {
         .collect()
 }
 
-/// Checks a table. `outstanding_max` returns clients × depth of a row, if it is known.
+/// Checks a table. `outstanding_max` returns clients × depth for a row, if this product is known.
 pub fn check(table: &Table, outstanding_max: impl Fn(&Row) -> Option<f64>) -> Checks {
     let rows = complete(table);
     let fit = |unit: f64| {
@@ -70,7 +72,7 @@ pub fn check(table: &Table, outstanding_max: impl Fn(&Row) -> Option<f64>) -> Ch
     let (unit_bytes, protocol_bytes, residuals, identity_median) = best;
     let little: Vec<(String, f64)> =
         table.matrix().map(|r| (r.label(), r.ops_per_s * r.latency_ms * 1e-3)).collect();
-    // A latency printed with one decimal may be wrong by 0.05.
+    // A latency that is printed with one decimal may have a rounding error of 0.05.
     let possible = |row: &Row, n: f64| {
         let rounding = row.ops_per_s * 0.05e-3;
         outstanding_max(row).is_none_or(|most| n - rounding <= most)

@@ -1,13 +1,13 @@
-//! Evaluates a model for the rows of a table, by simulation or by fast analysis.
+//! Computes a model's results for the rows of a table, by simulation or by fast analysis.
 //!
 //! The analysis routes a few hundred requests of a row through the blocks, without running them.
-//! This gives the mean demand of an operation on every station, exactly as in the simulation. With
-//! these demands, the analysis then solves the closed network approximately (Bard-Schweitzer, with
-//! stations of the same kind combined). It ignores barriers and joins. A fit therefore corrects the
-//! result of the analysis: it multiplies the result by the ratio of simulation to analysis at the
-//! last simulated point. This ratio changes slowly with the parameters (space mapping: J. W.
-//! Bandler and others, "Space mapping technique for electromagnetic optimization", IEEE Trans. MTT
-//! 42(12), 1994).
+//! The result is the mean demand of an operation at every station, which is the same as in the
+//! simulation. With these demands, the analysis solves the closed network approximately
+//! (Bard-Schweitzer, with stations of the same kind combined). The analysis ignores barriers and
+//! joins. A fit therefore multiplies the result of the analysis by a correction: the simulated
+//! result divided by the analysed result at the last simulated point. This ratio changes slowly
+//! with the parameters (space mapping: J. W. Bandler and others, "Space mapping technique for
+//! electromagnetic optimization", IEEE Trans. MTT 42(12), 1994).
 
 use super::FitError;
 use super::table::Row;
@@ -24,16 +24,16 @@ pub struct Point {
     pub ops_per_s: f64,
     /// Mean latency over all operations.
     pub latency_ms: f64,
-    /// 99th percentile of the latencies; `None` if the result is from the analysis.
+    /// 99th percentile of the latencies; `None` if the fast analysis computed the point.
     pub latency_p99_ms: Option<f64>,
 }
 
-/// Bytes of a sequential stream that each client reads before the measurement. At the start of a
-/// stream, the read-ahead distance of a system doubles with each record. Until it has reached its
-/// maximum, the system fetches more data than clients read.
+/// Number of bytes that each client reads of a sequential stream before the measurement starts. At
+/// the start of a stream, the read-ahead distance of a system doubles with each record. Until the
+/// distance has reached its maximum, the system fetches more data than clients read.
 const BEGINNING_BYTES: u64 = 8 << 20;
 
-/// Number of requests that the analysis routes for a row.
+/// Number of requests that the analysis routes through the model for each row.
 const REHEARSED: u32 = 800;
 
 pub(crate) fn load_of(spec: &Spec, row: &Row) -> Result<MatrixLoad, ModelError> {
@@ -46,8 +46,8 @@ pub(crate) fn load_of(spec: &Spec, row: &Row) -> Result<MatrixLoad, ModelError> 
     Ok(load)
 }
 
-/// Returns the number of operations after which the read-ahead of all streams of a load is
-/// complete.
+/// Returns the number of operations after which the read-ahead distance of all streams has reached
+/// its maximum.
 fn streams_begin(load: &MatrixLoad) -> u64 {
     match load.pattern {
         Pattern::Sequential => u64::from(load.clients) * (BEGINNING_BYTES / load.io_bytes.max(1)),
@@ -100,8 +100,8 @@ pub fn simulate_rows(
     })
 }
 
-/// Stations of one kind: their number, the servers of each station, and the total demand of an
-/// operation on these stations.
+/// Stations of one kind. The fields are the number of stations, the servers of each station, and
+/// the total demand of an operation at these stations.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
     pub(crate) name: String,
@@ -109,14 +109,14 @@ pub(crate) struct Group {
     pub(crate) servers: f64,
     pub(crate) demand_s: f64,
     pub(crate) delay: bool,
-    /// True for a rate limit, which limits the rate to 1 / `demand_s`.
+    /// True for a station that limits the rate to 1 / `demand_s`.
     pub(crate) limit: bool,
 }
 
-/// Returns the demand of one operation of a load at each kind of station.
+/// Returns the demand of one operation at each kind of station, for a load.
 pub(crate) fn demands(system: &mut System, load: &MatrixLoad, count: u32, seed: u64) -> Vec<Group> {
-    // The analysis uses only a few clients, so that caches are warm after a short time. The first
-    // access to a record always misses.
+    // The analysis uses only a few clients, so that the caches are warm after a short time. The
+    // first access to a record always misses the cache.
     let few = load.clients.min(4);
     let mut requests =
         Requests::new(&MatrixLoad { clients: few, ..load.clone() }, system.compute_nodes(), seed);
@@ -154,7 +154,7 @@ pub(crate) fn demands(system: &mut System, load: &MatrixLoad, count: u32, seed: 
     groups
 }
 
-/// Computes the rate of a closed load with `population` outstanding operations.
+/// Computes the rate of a closed load that has `population` operations outstanding.
 pub(crate) fn closed_rate(groups: &[Group], population: f64, think_s: f64) -> f64 {
     let (limits, groups): (Vec<&Group>, Vec<&Group>) = groups.iter().partition(|g| g.limit);
     let longest_s = limits.iter().map(|g| g.demand_s).fold(0.0, f64::max);
@@ -184,7 +184,7 @@ pub(crate) fn closed_rate(groups: &[Group], population: f64, think_s: f64) -> f6
     if longest_s > 0.0 { rate.min(1.0 / longest_s) } else { rate }
 }
 
-/// Returns rate and latency of one row by analysis.
+/// Computes the rate and latency of one row by fast analysis.
 fn analyse_row(spec: &Spec, row: &Row, seed: u64) -> Result<Point, ModelError> {
     let load = load_of(spec, row)?;
     let mut system = System::build(spec.clone(), seed)?;
@@ -194,7 +194,7 @@ fn analyse_row(spec: &Spec, row: &Row, seed: u64) -> Result<Point, ModelError> {
     Ok(Point { ops_per_s, latency_ms: population / ops_per_s * 1e3, latency_p99_ms: None })
 }
 
-/// Returns rate and latency of every row by analysis.
+/// Computes the rate and latency of every row by fast analysis.
 pub(crate) fn analyse_rows(spec: &Spec, rows: &[&Row], seed: u64) -> Result<Vec<Point>, FitError> {
     for_rows(rows, |row| analyse_row(spec, row, seed))
 }

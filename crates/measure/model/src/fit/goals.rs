@@ -1,4 +1,4 @@
-//! Goals of a fit, their results, and the rows that cause a gap.
+//! Goals of a fit. Compares each goal with the result, and names the rows that cause a missed goal.
 
 use super::search::{RowScore, Scores};
 use crate::run::Pattern;
@@ -30,7 +30,8 @@ pub enum Measure {
     Median,
     /// 90th percentile of the absolute relative errors.
     P90,
-    /// Median error of the model, divided by the median error of copying rows of the fitted table.
+    /// Median error of the model, divided by the median error of predictions that copy rows of the
+    /// fitted table.
     OfCopying,
 }
 
@@ -38,17 +39,17 @@ pub enum Measure {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     pub of: RowSet,
-    /// Column to which the goal applies.
+    /// The column whose errors the goal limits.
     pub figure: Figure,
-    /// Statistic to which the goal applies.
+    /// The statistic of the errors that the goal limits.
     pub measure: Measure,
-    /// Largest value that reaches the goal; 0.25 is 25 %.
+    /// Largest value with which the goal is reached. The value 0.25 is 25 %.
     pub limit: f64,
 }
 
 impl Goal {
-    /// This project's goals for `zfs-flash`, which is fitted to one published layout and predicts
-    /// another layout. They are the default for every fit.
+    /// This project's goals for the model `zfs-flash`. The model is fitted to one published layout,
+    /// and predicts another layout. These goals are the default for every fit.
     pub const DEFAULTS: [Self; 9] = [
         Self::new(RowSet::Fitted, Figure::Ops, Measure::Median, 0.05),
         Self::new(RowSet::Fitted, Figure::Latency, Measure::Median, 0.08),
@@ -65,7 +66,7 @@ impl Goal {
         Self { of, figure, measure, limit }
     }
 
-    /// Name in options and JSON, such as `predicted.latency.p90`.
+    /// Name of the goal in options and JSON, such as `predicted.latency.p90`.
     pub fn name(&self) -> String {
         let of = match self.of {
             RowSet::Fitted => "fitted",
@@ -85,47 +86,47 @@ impl Goal {
     }
 }
 
-/// Rows of one table (the fitted or the predicted table), to compare with a goal.
+/// Rows of one table, which are compared with a goal. The table is either the fitted table or the
+/// predicted table.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
     pub rows: &'a [RowScore],
     /// Error statistics over all rows.
     pub scores: &'a Scores,
-    /// Errors of predictions that copy rows of the fitted table instead of using the model.
+    /// Errors of predictions that copy rows of the fitted table and do not use the model.
     pub copied: Option<&'a Scores>,
 }
 
-/// A goal and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub goal: Goal,
     pub reached: f64,
-    /// For [`Measure::OfCopying`]: the error of the copied rows.
+    /// For [`Measure::OfCopying`]: the error of the predictions that copy rows.
     pub copying: Option<f64>,
-    /// Cause of the gap; `None` if the goal is reached.
+    /// Cause of the missed goal; `None` if the goal is reached.
     pub gap: Option<Gap>,
 }
 
-/// Distance from a goal that was missed, and the rows that cause it.
+/// Distance between the result and a goal that was missed, and the rows that cause the distance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gap {
     /// Difference between the reached value and the limit, in the unit of the goal.
     pub over: f64,
-    /// A row contributes to the gap if its error is above this limit.
+    /// Limit for the error of a single row. `rows` lists the rows whose error exceeds it.
     pub row_limit: f64,
     /// Index and signed error of each row whose error exceeds `row_limit`, the largest error first.
     pub rows: Vec<(usize, f64)>,
-    /// Groups of rows whose errors have the same sign, the largest error first.
+    /// Groups of rows whose errors have the same sign. The group with the largest error is first.
     pub groups: Vec<Group>,
 }
 
-/// Rows with a common property, whose errors have the same sign.
+/// Rows that share a property, and whose errors have the same sign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// The common property, such as `16 KiB` or `25 % read`.
     pub name: String,
     pub rows: usize,
-    /// Number of rows whose error has the sign of the median.
+    /// Number of rows of the group whose error has the same sign as the median.
     pub one_side: usize,
     /// Median of the signed errors of all rows of the group.
     pub error_median: f64,
@@ -158,7 +159,7 @@ fn outcome(goal: &Goal, side: Side<'_>) -> Option<Outcome> {
         row_limit *= copied;
         copying = Some(copied);
     }
-    // An error that is not a number satisfies no goal.
+    // An error that is NaN satisfies no goal.
     let met = reached <= goal.limit;
     let gap = (!met).then(|| gap(goal, side.rows, reached, row_limit));
     Some(Outcome { goal: *goal, reached, copying, gap })
@@ -219,8 +220,8 @@ mod tests {
     use super::*;
     use crate::fit::{Point, Row, score};
 
-    /// Returns rows of reads with a measured latency of 1 ms. Each element of `errors` is an I/O
-    /// size in KiB and the latency error.
+    /// Returns rows of reads with a measured latency of 1 ms. Each element of `errors` consists of
+    /// an I/O size in KiB and the relative error of the modelled latency.
     fn rows(errors: &[(u64, f64)]) -> Vec<RowScore> {
         let row = |(io_kib, error): &(u64, f64)| RowScore {
             row: Row {
@@ -273,7 +274,8 @@ mod tests {
         let gap = missed[1].gap.as_ref().unwrap();
         assert_eq!(gap.rows.iter().map(|r| r.0).collect::<Vec<_>>(), [5, 3, 2]);
         assert!((gap.over - (scores.latency_p90 - 0.25)).abs() < 1e-12);
-        // Two of three reads of 4 KiB are correct; all reads of 16 KiB are too low.
+        // At 4 KiB, two of the three latencies are correct. At 16 KiB, all latencies are too low,
+        // so 16 KiB is the only group.
         assert_eq!(gap.groups.len(), 1, "{:?}", gap.groups);
         assert_eq!((gap.groups[0].name.as_str(), gap.groups[0].one_side), ("16 KiB", 3));
         assert!((gap.groups[0].error_median + 0.3).abs() < 1e-12);
@@ -288,7 +290,7 @@ mod tests {
         let scores = score(&good);
         let side = Side { rows: &good, scores: &scores, copied: None };
         assert_eq!(hold(&Goal::DEFAULTS, side, None).len(), 2);
-        // If there is no row to copy, the goal to be better than a copy does not apply.
+        // If there is no row to copy, the goal of being better than a copy does not apply.
         assert_eq!(hold(&Goal::DEFAULTS, side, Some(side)).len(), 6);
     }
 }

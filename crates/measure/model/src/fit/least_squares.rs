@@ -1,18 +1,18 @@
 //! Bounded non-linear least squares: the Levenberg-Marquardt method with a robust loss.
 //!
-//! K. Levenberg (1944) and D. W. Marquardt (1963). Projection enforces the bounds, and parameters
-//! at a bound are frozen. Derivatives are forward differences. The loss is "soft L1", `2 (sqrt(1 +
-//! r^2) - 1)`, which is implemented by reweighting. A single row that the model cannot explain
-//! therefore does not distort the fit of the other rows.
+//! K. Levenberg (1944) and D. W. Marquardt (1963). A projection keeps the parameters within their
+//! bounds, and parameters at a bound are frozen. Derivatives are forward differences. The loss is
+//! "soft L1", `2 (sqrt(1 + r^2) - 1)`, which is implemented by reweighting. With this loss, a
+//! single row that the model cannot explain does not distort the fit of the other rows.
 
-/// A problem: the residuals as a function of the parameters. Residuals are scaled so that a typical
-/// error has the residual 1.
+/// A least-squares problem. It computes the residuals from the parameters. Residuals are scaled so
+/// that a typical error has the residual 1.
 pub(crate) trait Problem {
     type Error;
     fn residuals(&mut self, parameters: &[f64]) -> Result<Vec<f64>, Self::Error>;
 }
 
-/// Result of a search: the best point that was found.
+/// Result of a search: the best point that the search found.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Minimum {
     pub(crate) parameters: Vec<f64>,
@@ -24,8 +24,8 @@ pub(crate) fn loss(residuals: &[f64]) -> f64 {
     residuals.iter().map(|r| 2.0 * (libm::sqrt(1.0 + r * r) - 1.0)).sum()
 }
 
-/// Minimises the loss, starting from `start`; `fixed` parameters do not change. Every parameter is
-/// in [0, 1].
+/// Minimises the loss, starting from `start`. Parameters that are marked in `fixed` keep their
+/// values. Every parameter is in [0, 1].
 pub(crate) fn minimise<P: Problem>(
     problem: &mut P,
     start: &[f64],
@@ -76,8 +76,8 @@ pub(crate) fn differences<P: Problem>(
             columns.push(Vec::new());
             continue;
         }
-        // At an upper bound, the step is inwards. A step of 0.5 % of the range is far above the
-        // noise of the analysis.
+        // The difference step normally increases a parameter; at the upper bound, it decreases the
+        // parameter. A step of 0.5 % of the range is far above the noise of the analysis.
         let h = if at[k] > 0.99 { -0.005 } else { 0.005 };
         let mut moved = at.to_vec();
         moved[k] += h;
@@ -168,7 +168,7 @@ pub(crate) fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// y = a e^(-b t) + c at 20 points, with one row far off.
+    /// Fits y = a e^(-b t) + c to 20 points. One point is far off the curve.
     struct Decay;
 
     impl Problem for Decay {

@@ -1,4 +1,4 @@
-//! The fit itself, its scores, and the parameters that the data cannot determine.
+//! Fits a model, scores the fit, and finds parameters that the data cannot determine.
 
 use super::FitError;
 use super::evaluate::{Point, analyse_rows, simulate_rows};
@@ -9,8 +9,8 @@ use crate::run::Limits;
 use crate::spec::Spec;
 use crate::stats::quantile;
 
-/// Typical relative errors of rate and latency. Residuals are divided by them. Latencies are
-/// printed with one decimal, so small latencies have an additional rounding error.
+/// Typical relative errors of rate and latency. Residuals are divided by these errors. Latencies
+/// are printed with one decimal, so small latencies have an additional rounding error.
 const OPS_SCALE: f64 = 0.04;
 const LATENCY_SCALE: f64 = 0.08;
 const LATENCY_ROUNDING_MS: f64 = 0.03;
@@ -21,11 +21,11 @@ pub struct FitOptions {
     pub seed: u64,
     /// Number of starting points in addition to the values of the model file.
     pub starts: usize,
-    /// Number of rounds of simulation and search.
+    /// Number of rounds. Each round consists of a simulation and a search.
     pub rounds: usize,
     /// Length of each simulation.
     pub limits: Limits,
-    /// True to profile each parameter and to omit rows one by one.
+    /// True to profile each parameter, and to refit the model without each row in turn.
     pub diagnose: bool,
 }
 
@@ -40,7 +40,7 @@ impl Default for FitOptions {
 pub struct FitProgress {
     /// Current stage of the fit.
     pub stage: &'static str,
-    /// Number of finished steps of the stage.
+    /// Number of steps of the stage that have finished.
     pub done: usize,
     /// Total number of steps of the stage.
     pub total: usize,
@@ -51,35 +51,36 @@ pub struct FitProgress {
 pub struct RowScore {
     pub row: Row,
     pub modelled: Point,
-    /// Relative error of the rate.
+    /// Relative error of the modelled rate.
     pub ops_error: f64,
-    /// Relative error of the latency.
+    /// Relative error of the modelled latency.
     pub latency_error: f64,
-    /// Relative error of the 99th percentile; `None` if the row has no such value.
+    /// Relative error of the modelled 99th percentile; `None` if the row has no measured 99th
+    /// percentile.
     pub latency_p99_error: Option<f64>,
 }
 
-/// Errors over the rows of a table.
+/// Error statistics over the rows of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Scores {
-    /// Median absolute relative error of the rate.
+    /// Median of the absolute relative errors of the rate.
     pub ops_median: f64,
     /// 90th percentile of the absolute relative errors of the rate.
     pub ops_p90: f64,
-    /// Median absolute relative error of the latency.
+    /// Median of the absolute relative errors of the latency.
     pub latency_median: f64,
     /// 90th percentile of the absolute relative errors of the latency.
     pub latency_p90: f64,
-    /// Median absolute relative error of the latency's 99th percentile; `None` if no row has this
-    /// percentile.
+    /// Median of the absolute relative errors of the 99th percentile of the latency; `None` if no
+    /// row has this percentile.
     pub latency_p99_median: Option<f64>,
-    /// 90th percentile of the absolute relative errors of the latency's 99th percentile.
+    /// 90th percentile of the absolute relative errors of the modelled p99 latency.
     pub latency_p99_p90: Option<f64>,
 }
 
 impl Scores {
-    /// Returns the scores of signed relative errors. If the list of errors is empty, the scores are
-    /// NaN.
+    /// Computes the scores from signed relative errors. If the list of errors is empty, the scores
+    /// are NaN.
     pub fn of_errors(ops: &[f64], latency: &[f64], latency_p99: &[f64]) -> Self {
         let of = |errors: &[f64], q: f64| {
             let mut absolute: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
@@ -102,37 +103,37 @@ impl Scores {
 pub struct Profile {
     /// Path of the parameter in the model, such as `cpu.read_us`.
     pub path: String,
-    /// Bounds within which the fit searched.
+    /// The fit searched for the parameter within these bounds.
     pub bounds: (f64, f64),
     /// The value in the model file.
     pub given: f64,
     pub fitted: f64,
-    /// Interval of the parameter in which the loss exceeds its minimum by at most 3.84 mean squared
-    /// residuals (the 95 % point of chi-squared with one degree of freedom). The other parameters
-    /// are refitted at each value. `None` if the parameter was not profiled.
+    /// Interval of parameter values in which the loss exceeds its minimum by at most 3.84 mean
+    /// squared residuals (the 95 % point of chi-squared with one degree of freedom). The other
+    /// parameters are refitted for each tried value. `None` if the parameter was not profiled.
     pub interval: Option<(f64, f64)>,
-    /// True if the data determines the parameter: the interval spans less than a factor of two and
-    /// reaches no bound, or no interval was computed.
+    /// True if the data determines the parameter. This is assumed if no interval was computed.
+    /// Otherwise, the interval must span less than a factor of two and must not reach a bound.
     pub identified: bool,
 }
 
-/// A fitted model, with scores and diagnosis.
+/// A fitted model, with its scores and with a profile of each parameter.
 #[derive(Clone, Debug)]
 pub struct Fit {
     /// The model with the fitted values.
     pub spec: Spec,
     pub parameters: Vec<Profile>,
-    /// The rows of the fit, with their simulated values.
+    /// The rows to which the model was fitted, with their simulated values.
     pub rows: Vec<RowScore>,
-    /// Scores of the fitted model on the rows of the fit.
+    /// Scores of the fitted model on the rows to which it was fitted.
     pub scores: Scores,
-    /// Scores of cross-validation: each row is predicted by a fit to all other rows.
+    /// Scores of the cross-validation. It predicts each row by a fit to all other rows.
     pub left_out: Option<Scores>,
-    /// Number of fast analyses that the fit used.
+    /// Number of fast analyses that the fit made.
     pub evaluations: usize,
 }
 
-/// A free parameter, mapped to a logarithmic scale from 0 to 1.
+/// A free parameter, mapped to the range 0 to 1 on a logarithmic scale.
 #[derive(Clone, Debug)]
 struct FreeParameter {
     path: String,
@@ -175,7 +176,8 @@ struct Search<'a> {
     spec: &'a Spec,
     free: &'a [FreeParameter],
     rows: Vec<&'a Row>,
-    /// Ratios of simulation to analysis, for rate and latency of each row.
+    /// Correction factors for the rate and latency of each row: the simulated value divided by the
+    /// analysed value.
     ratios: Vec<(f64, f64)>,
     seed: u64,
     evaluations: usize,
@@ -199,7 +201,8 @@ impl Search<'_> {
         Ok(points.into_iter().zip(&self.ratios).map(correct).collect())
     }
 
-    /// Simulates the rows with the parameters `x`, and computes the ratios for these parameters.
+    /// Simulates the rows with the parameters `x`, and computes the correction factors for these
+    /// parameters.
     fn map(&mut self, x: &[f64], limits: Limits) -> Result<Vec<Point>, FitError> {
         let spec = with_values(self.spec, self.free, x)?;
         let analysed = analyse_rows(&spec, &self.rows, self.seed)?;
@@ -279,7 +282,7 @@ pub fn fit(
 }
 
 /// Searches from the point `start`, and from `starts` further points. Returns the best point. The
-/// search uses the fast analysis, and a simulation confirms its result.
+/// search uses the fast analysis, and a simulation confirms the best point.
 fn sought(
     search: &mut Search<'_>,
     start: &[f64],
@@ -302,12 +305,12 @@ fn sought(
     confirm(search, best, options)
 }
 
-/// A simulated point of a search: its parameters and loss, the simulated rows, and their ratios of
-/// simulation to analysis.
+/// A simulated point of a search. The fields are its parameters and loss, the simulated rows, and
+/// their correction factors.
 type Confirmed = (f64, Minimum, Vec<Point>, Vec<(f64, f64)>);
 
-/// Alternates simulation and search until the simulated result no longer improves. Returns the best
-/// simulated point with its ratios.
+/// Alternates between simulation and search until the simulated loss no longer improves. Returns
+/// the best simulated point with its correction factors.
 fn confirm(
     search: &mut Search<'_>,
     mut at: Minimum,
@@ -340,8 +343,9 @@ fn profiles(
     options: &FitOptions,
 ) -> Result<Vec<Profile>, FitError> {
     let free = search.free;
-    // If the assumed errors are correct, the loss per residual is one. A larger loss means that the
-    // structure of the model is incomplete; the intervals then become wider.
+    // If the assumed errors are correct, the loss divided by the number of residuals is one. A
+    // larger quotient means that the structure of the model is incomplete. The intervals then
+    // become wider.
     let freedom = (2 * search.rows.len()).saturating_sub(free.len()).max(1) as f64;
     let allowed = 3.84 * (best.loss / freedom).max(1.0);
     let mut profiles = Vec::new();
@@ -398,11 +402,13 @@ fn profile_end(
     }
 }
 
-/// Refits all parameters once without each row, and scores the simulation of the omitted row.
+/// Refits all parameters once for each row, without that row, and scores the simulation of the
+/// omitted row.
 ///
-/// The prediction of a row must not depend on that row. The fit therefore starts neither from the
-/// fitted values nor from the values of the model file, which may be the result of an earlier fit
-/// to this row. It also uses no correction that was computed from this row.
+/// The prediction of a row must not depend on that row. The fit therefore does not start from the
+/// fitted values. It does not start from the values of the model file either, because an earlier
+/// fit to this row may have produced them. The fit also uses no correction factor that was computed
+/// from this row.
 fn leave_out(search: &Search<'_>, options: &FitOptions) -> Result<Scores, FitError> {
     let middle = vec![0.5; search.free.len()];
     let mut scores = Vec::new();

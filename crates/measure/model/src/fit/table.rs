@@ -3,9 +3,10 @@
 //! [`plimsoll_evidence::cells`] describes the format. The columns are `io_kib`, `pattern` (`random`
 //! or `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `depth` (outstanding
 //! operations of each client, if it differs from the model's load), `bandwidth_mb_per_s`,
-//! `read_ops_per_s`, `write_ops_per_s`, `latency_ms_p99`. The columns of `plimsoll sweep --format
-//! csv` are synonyms. A row without an I/O size, such as a fill, is used for the checks but not
-//! fitted. Rows of a sweep whose verdict is INVALID are not used at all.
+//! `read_ops_per_s`, `write_ops_per_s`, `latency_ms_p99`. Columns with the names that `plimsoll
+//! sweep --format csv` writes are also accepted. A row without an I/O size, such as a fill, is used
+//! for the checks but not for the fit. Rows of a sweep whose verdict is INVALID are not used at
+//! all.
 
 use plimsoll_evidence::cells::{Cells, Line, TableError};
 
@@ -17,7 +18,8 @@ use crate::run::Pattern;
 pub struct Row {
     /// Number of the line in the file; the first line is 1.
     pub line: usize,
-    /// I/O size of the row; `None` if the row is not part of the matrix of sizes and read shares.
+    /// I/O size of the row; `None` if the row does not belong to the matrix of sizes and read
+    /// shares.
     pub io_bytes: Option<u64>,
     /// Access pattern.
     pub pattern: Pattern,
@@ -25,7 +27,8 @@ pub struct Row {
     pub read_share: Option<f64>,
     /// True if writes were on the medium when they completed (`O_DSYNC`).
     pub durable: bool,
-    /// Outstanding operations of each client; `None` if it is the depth of the model's load.
+    /// Number of operations that each client keeps outstanding; `None` if the row uses the depth of
+    /// the model's load.
     pub depth: Option<u32>,
     /// Published bandwidth in MB/s, in the unit of the table (some tables mean MiB/s).
     pub bandwidth_mb_per_s: Option<f64>,
@@ -42,7 +45,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the data operations per second; `None` if the table lacks the columns.
+    /// Returns the data operations per second; `None` if the table lacks columns for them.
     pub fn data_ops_per_s(&self) -> Option<f64> {
         match (self.read_ops_per_s, self.write_ops_per_s) {
             (None, None) => None,
@@ -50,7 +53,7 @@ impl Row {
         }
     }
 
-    /// Returns a short name, such as `32 KiB, 75 % read`.
+    /// Returns a short name of the row, such as `32 KiB, 75 % read`.
     pub fn label(&self) -> String {
         match (self.io_bytes, self.read_share) {
             (Some(io), Some(read)) => {
@@ -86,7 +89,7 @@ impl Table {
     /// Reads a table.
     ///
     /// # Errors
-    /// [`FitError::Table`] with the line and the error.
+    /// [`FitError::Table`] if the table is invalid. It contains the line and the error.
     pub fn parse(text: &str) -> Result<Self, FitError> {
         let cells = Cells::read(text)?;
         let columns = COLUMNS.map(|synonyms| synonyms.iter().find(|(name, _)| cells.has(name)));
@@ -123,11 +126,11 @@ impl Table {
     }
 }
 
-/// Names that a column has in tables of different origin, with the factor that converts its values
-/// to the unit of the first name. `read_share` has no factor, because both of its names are
-/// converted to a share. If a table contains several names of a column, the first name is used.
-/// Audits, for example, have a column `depth` and a column `outstanding`, which is the sum over all
-/// clients.
+/// Synonyms of each column name in tables of different origin. Each synonym has a factor that
+/// converts its values to the unit of the first name. `read_share` has no factor, because both of
+/// its names are converted to a share. If a table contains several synonyms, the first is used.
+/// Tables of audits, for example, have a column `depth` and a column `outstanding`, which is the
+/// sum of the depth over all clients.
 type Synonyms = &'static [(&'static str, f64)];
 /// The numeric columns. The first [`NEEDED`] columns are required.
 const COLUMNS: [Synonyms; 9] = [
@@ -142,7 +145,7 @@ const COLUMNS: [Synonyms; 9] = [
     &[("latency_ms_p99", 1.0), ("latency_us_p99", 1e-3), ("latency_ns_p99", 1e-6)],
 ];
 const NEEDED: usize = 4;
-/// Position of the rate in [`COLUMNS`]. The latency is the next column.
+/// Index of the rate in [`COLUMNS`]. The latency is the next column.
 const RATE: usize = 2;
 /// Column with the verdict of each row of a sweep.
 const VERDICT: &str = "verdict";
@@ -165,8 +168,10 @@ fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 9]) -> Result<R
         None | Some("" | "none" | "unknown") => false,
         Some("dsync" | "file-sync") => true,
         Some(other) => {
-            let reason =
-                format!("`{SYNC}` is {other:?}: a fit accepts only none, dsync and file-sync");
+            let reason = format!(
+                "`{SYNC}` is {other:?}, but to fit a model it must be `none`, `dsync` or \
+                 `file-sync`"
+            );
             return Err(line.error(reason));
         }
     };
@@ -182,7 +187,7 @@ fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 9]) -> Result<R
         line.positive(name).map(|value| value * columns[column].map_or(1.0, |(_, factor)| *factor))
     };
     let read_share = match columns[1] {
-        // A percentage may have a percent sign.
+        // A percentage may end with a percent sign.
         Some(("read_percent", _)) => line.share("read_percent")?,
         _ => number(1)?,
     };
@@ -233,8 +238,7 @@ mod tests {
 
     #[test]
     fn rows_may_be_sequential_and_of_another_depth() {
-        let text = "io_kib,pattern,read_percent,outstanding,ops_per_s,latency_ms\n\
-            4,sequential,100,1,100,1\n4,random,100,,100,1\n";
+        let text = "io_kib,pattern,read_percent,outstanding,ops_per_s,latency_ms\n4,sequential,100,1,100,1\n4,random,100,,100,1\n";
         let table = Table::parse(text).unwrap();
         assert_eq!(table.rows[0].label(), "4 KiB, 100 % read, sequential, 1 outstanding");
         assert_eq!((table.rows[0].depth, table.rows[1].depth), (Some(1), None));
@@ -243,8 +247,7 @@ mod tests {
 
     #[test]
     fn writes_may_be_durable() {
-        let text = "io_kib,read_percent,ops_per_s,latency_ms,sync\n4,0,100,1,dsync\n4,0,200,1,none\n\
-            4,100,100,1,\n";
+        let text = "io_kib,read_percent,ops_per_s,latency_ms,sync\n4,0,100,1,dsync\n4,0,200,1,none\n4,100,100,1,\n";
         let table = Table::parse(text).unwrap();
         let durable: Vec<bool> = table.rows.iter().map(|row| row.durable).collect();
         assert_eq!((durable, table.passed_over), (vec![true, false, false], Vec::new()));
@@ -276,11 +279,8 @@ mod tests {
 
     #[test]
     fn reads_a_sweep_without_its_rows_left_out() {
-        let text = "pattern,queue_depth,size_bytes,read_share,bandwidth_bytes_per_s,rate_per_s,\
-            latency_ns_avg,read_rate_per_s,write_rate_per_s,verdict,note\n\
-            random,8,16384,0.7,163840000,10000,800000,7000,3000,MEASURED,\n\
-            random,8,4096,1,1,9e9,1,9e9,0,INVALID,from memory\n\
-            random,8,4096,1,unknown,20000,400000,unknown,0,PASS,\n";
+        let text = "pattern,queue_depth,size_bytes,read_share,bandwidth_bytes_per_s,rate_per_s,latency_ns_avg,read_rate_per_s,write_rate_per_s,verdict,note\nrandom,8,16384,0.7,163840000,10000,800000,7000,3000,MEASURED,\nrandom,8,4096,1,1,9e9,1,9e9,0,INVALID,from \
+                    memory\nrandom,8,4096,1,unknown,20000,400000,unknown,0,PASS,\n";
         let table = Table::parse(text).unwrap();
         assert_eq!((table.rows.len(), table.rows_left_out), (2, 1));
         assert_eq!(table.passed_over, ["note"]);

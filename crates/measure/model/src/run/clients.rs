@@ -1,6 +1,6 @@
-//! A plan's streams as a stateful workload: the clients of one node, with the same closed and open
-//! loops as the driver for real files. `plimsoll_workload::matrix` generates every operation, so a
-//! plan causes the same operations on a model as on files.
+//! Runs the streams of a plan as a stateful workload: the clients of one node, in the same closed
+//! and open loops that the driver for real files uses. `plimsoll_workload::matrix` generates every
+//! operation, so a plan causes the same operations on a model as on files.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -26,12 +26,12 @@ use super::events::MaybeGate;
 struct Stream {
     part: StreamPart,
     clients: Range<u32>,
-    /// Number of the stream's first client; clients of all streams of this node are numbered
-    /// together.
+    /// Number of the stream's first client. The clients of all streams on this node are numbered
+    /// consecutively.
     first: u32,
     first_class: u16,
-    /// Class in which durable writes are recorded, with the flush that each write waits for; `None`
-    /// if the stream does not flush.
+    /// Class in which durable writes are recorded. Their latency includes the flush that the write
+    /// waits for. `None` if the stream does not flush.
     durable_class: Option<u16>,
     depth: u32,
     batch: bool,
@@ -42,15 +42,16 @@ struct Stream {
     arrivals: Option<Vec<StartTimes>>,
     places: u32,
     in_flight: u32,
-    /// Rate cap of a closed loop.
+    /// Rate limit of a closed loop.
     cap: Option<(StartTimes, u64)>,
-    /// Clients that may start an operation, each with the intended start of the operation.
+    /// Clients that may start an operation. Each entry contains the client and the intended start
+    /// time of the operation.
     waiting: VecDeque<(u32, u64)>,
-    /// Gate of a stream that starts at an event.
+    /// Gate of the stream; `None` if the stream does not start at an event.
     gate: Option<Arc<StreamGate>>,
-    /// Time at which the stream started; `None` if its event has not happened yet.
+    /// Time at which the stream started; `None` if the event that starts it has not happened yet.
     start_ns: Option<u64>,
-    /// True if the undo action of the event has ended the stream.
+    /// True if the undo action of the stream's event has ended the stream.
     is_closed: bool,
 }
 
@@ -69,34 +70,35 @@ pub struct Clients {
     streams: Vec<Stream>,
     classes: Vec<Class>,
     files: Vec<FileSpec>,
-    /// Timers of clients in their think time, and of clients that wait for an arrival: (time,
+    /// Timers of clients that are in their think time or wait for an arrival. A timer is (time,
     /// stream, client).
     timers: BinaryHeap<Reverse<(u64, u32, u32)>>,
     /// For each token: its operation.
     operations: Vec<Operation>,
     /// Completed writes that wait for a flush.
     unflushed: DurableWrites,
-    /// Writes that became durable through the last completions, each with its class of durable
-    /// writes.
+    /// Writes that the last completions have made durable. Each entry contains the class of the
+    /// durable write.
     durable: Vec<(u16, WriteTimes)>,
     free: Vec<u32>,
     start_ns: Option<u64>,
     stopping: bool,
-    /// Time at which the load stops. For a limited time, operations that were due earlier are still
-    /// started.
+    /// Time at which the load stops. Operations that were due before this time are still started,
+    /// for a limited time.
     stop_ns: Option<u64>,
     in_flight: u32,
-    /// True if some stream starts at an event.
+    /// True if at least one stream starts at an event.
     has_gates: bool,
     /// Access profile since the start of the measurement.
     profiler: AccessProfiler,
-    /// Delays between the due time and the start of each operation; only for a trace.
+    /// Delay of each operation between its due time and its start. The delays are recorded only for
+    /// a trace.
     lag: Option<Box<LagTally>>,
 }
 
 impl Clients {
-    /// Creates the clients of one of `parts` nodes: the node with the number `part`. `gates`
-    /// contains an entry for each stream.
+    /// Creates the clients of the node with the number `part`. The clients of a plan are divided
+    /// among `parts` nodes. `gates` contains an entry for each stream.
     ///
     /// # Errors
     /// A stream or a rate is invalid.
@@ -144,7 +146,7 @@ impl Clients {
             match pace {
                 Pace::Closed { depth } => one.depth = depth,
                 Pace::Barrier { depth } => (one.depth, one.batch) = (depth, true),
-                // A run on a model starts streams through their gates instead.
+                // A model run starts such streams through their gates instead.
                 Pace::Gated { .. } => {}
                 Pace::Thinking { depth, think_ns } => (one.depth, one.think_ns) = (depth, think_ns),
                 Pace::Open { arrivals, places } => {
@@ -178,12 +180,12 @@ impl Clients {
         })
     }
 
-    /// Returns the delays between the due time and the start of a trace's operations.
+    /// Returns how late the operations of a trace started, compared with their due times.
     pub fn lags(&mut self, now_ns: u64) -> Lags {
         self.lag.as_mut().map_or_else(Lags::default, |lag| lag.end(now_ns))
     }
 
-    /// Resets the profile at the start of the measurement.
+    /// Resets the access profile at the start of the measurement.
     pub fn measure_begins(&mut self) {
         self.profiler.reset();
     }
@@ -194,7 +196,7 @@ impl Clients {
         &self.profiler
     }
 
-    /// Returns true if no operations remain.
+    /// Returns true if no operation is in flight.
     pub fn is_idle(&self) -> bool {
         self.in_flight == 0
     }
@@ -223,7 +225,7 @@ impl Clients {
         }
     }
 
-    /// Starts streams whose event has happened, and ends streams whose event was undone.
+    /// Starts the streams whose event has happened. Ends the streams whose event was undone.
     fn check_gates(&mut self, now_ns: u64) {
         for at in 0..self.streams.len() {
             let stream = &self.streams[at];
@@ -267,8 +269,8 @@ impl Clients {
         }
     }
 
-    /// Handles a completion: a completed write now waits for a flush; a completed flush makes
-    /// waiting writes durable.
+    /// Handles a completion. After its completion, a write waits for a flush. The completion of a
+    /// flush makes the waiting writes durable.
     fn note_flush(&mut self, operation: Operation, completion: &Completion) {
         let Operation { stream, client, kind, file, intended_ns } = operation;
         if completion.result.is_err() {
@@ -314,8 +316,8 @@ impl Clients {
         }
     }
 
-    /// Discards arrivals after the stop, and prevents closed loops from starting further
-    /// operations.
+    /// Ends the load: discards arrivals that are due later, and prevents closed loops from starting
+    /// further operations.
     fn begin_stop(&mut self, now_ns: u64) {
         self.stop_ns = Some(now_ns);
         self.wake(now_ns.saturating_sub(1));

@@ -10,7 +10,7 @@ use crate::spec::ModelError;
 pub enum RunError {
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The numbers of the plan are invalid.
+    /// A number in the plan is invalid.
     #[error(transparent)]
     Plan(#[from] PlannedError),
     /// An event names a component that the model does not have.
@@ -19,7 +19,7 @@ pub enum RunError {
         event: String,
         /// The component.
         name: String,
-        /// Names of the components that exist.
+        /// Names of the components that the model has.
         known: String,
     },
 }

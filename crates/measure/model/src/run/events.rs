@@ -1,4 +1,5 @@
-//! Events of a plan in virtual time: lost and slow components, and starts of streams.
+//! Events of a plan in virtual time: components that are lost or slowed down, and streams that
+//! start.
 //!
 //! Each event, and each undo action, happens exactly at its time in the measured phase.
 
@@ -13,7 +14,7 @@ use crate::blocks::Component;
 use crate::core::StationId;
 use crate::system::System;
 
-/// Gate of a stream that starts at an event; `None` for other streams.
+/// Gate of a stream that starts at an event; `None` if the stream does not start at an event.
 pub(super) type MaybeGate = Option<Arc<StreamGate>>;
 
 /// Returns the gate of each stream of a plan.
@@ -30,7 +31,7 @@ enum Effect {
     Slowdown(Vec<StationId>, f64),
 }
 
-/// A pending event or undo action.
+/// An event or an undo action that has not happened yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Action {
     at_ns: u64,
@@ -38,7 +39,7 @@ struct Action {
     is_undo: bool,
 }
 
-/// An event with its effect and its record.
+/// An event, the effect of the event, and its record in the evidence.
 struct Scheduled {
     event: Event,
     effect: Effect,
@@ -50,7 +51,7 @@ struct Scheduled {
 #[derive(Default)]
 pub(super) struct Events {
     events: Vec<Scheduled>,
-    /// Pending actions, the latest first.
+    /// Actions that have not happened yet, the latest first.
     actions: Vec<Action>,
     has_started: bool,
 }
@@ -105,9 +106,9 @@ impl Events {
         self.actions = actions;
     }
 
-    /// Returns the time of an event, relative to the start of the measured phase. If the event
-    /// depends on another event, whose time may again depend on another, at most `steps` such links
-    /// are followed.
+    /// Returns the time of an event, relative to the start of the measured phase. An event may
+    /// follow another event, which may follow a third event. The function follows at most `steps`
+    /// such links.
     fn time_ns(&self, event: &Event, steps: usize) -> Option<u64> {
         if event.at_ns.is_some() {
             return event.at_ns;
@@ -117,7 +118,7 @@ impl Events {
         Some(other_ns.saturating_add(event.delay_ns))
     }
 
-    /// Returns the time of the next action; `None` if there is none.
+    /// Returns the time of the next action; `None` if no action remains.
     pub(super) fn next_ns(&self) -> Option<u64> {
         self.actions.last().map(|action| action.at_ns)
     }

@@ -1,8 +1,8 @@
 //! Statistics of a modelled system, as time series and totals.
 //!
 //! Rows of `series.csv`: `model.STATION.utilisation` and `model.STATION.customers` are means over
-//! the interval; `model.NODE.read.PLACE`, `model.NODE.write.PLACE` and `model.NODE.read.remote`
-//! count I/Os; `model.NODE.BLOCK.READING` is a current reading of a block, such as a fill level.
+//! the interval. `model.NODE.read.PLACE`, `model.NODE.write.PLACE` and `model.NODE.read.remote`
+//! count I/Os. `model.NODE.BLOCK.READING` is a current reading of a block, such as a fill level.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,12 @@ use crate::system::System;
 use super::modelled::ConfiguredModel;
 use super::virtual_time::KINDS;
 
-/// One in this number of I/Os is traced, to find its critical path. Shares with a precision of 1 %
-/// need 10,000 traced I/Os. Tracing every I/O would make a run 10 % longer.
+/// One in this number of I/Os is traced, to find the critical path of the I/O. Shares have a
+/// precision of 1 % if 10,000 I/Os are traced. If all I/Os were traced, a run would take 10 %
+/// longer.
 const TRACE_ONE_IN: u32 = 13;
 
-/// Returns the word for a location that the evidence uses.
+/// Returns the word that the evidence uses for a location.
 pub fn word(place: Source) -> &'static str {
     match place {
         Source::Zero => "zero",
@@ -32,7 +33,7 @@ pub fn word(place: Source) -> &'static str {
     }
 }
 
-/// Samples a system's own counters.
+/// Samples the counters of the modelled system.
 #[derive(Debug)]
 pub struct Gauges {
     stations: Vec<StationStats>,
@@ -64,7 +65,7 @@ impl Gauges {
         self.stations = (0..sim.stations() as u32).map(|s| sim.read(StationId(s))).collect();
     }
 
-    /// Appends rows for the interval since the last sample.
+    /// Appends rows that describe the interval since the last sample.
     pub fn sample(&mut self, system: &mut System, phase: u32, rows: &mut Vec<Row>) {
         let now_ns = system.now_ns();
         let duration_ns = now_ns - self.since_ns;
@@ -119,7 +120,7 @@ impl Gauges {
         self.read(system);
     }
 
-    /// Returns the totals since the call of [`Gauges::open`].
+    /// Returns the totals since [`Gauges::open`] was called.
     pub fn close(
         &self,
         system: &mut System,
@@ -164,12 +165,13 @@ impl Gauges {
     }
 }
 
-/// Converts the totals to the figures that a storage system's statistics page shows.
+/// Converts the totals to the values that the statistics page of a storage system shows.
 pub fn sources(inside: &ModelStatistics) -> Sources {
     let mut sources = Sources::default();
     for node in &inside.nodes {
         for (place, tally) in &node.reads {
-            // A write log is on flash. A statistics page that lists only tiers counts it as flash.
+            // A write log is stored on flash. A statistics page that lists only tiers counts the
+            // log as flash.
             let name = match place.as_str() {
                 "dram" => "cache",
                 "log" => "ssd",

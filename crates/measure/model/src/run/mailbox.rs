@@ -1,11 +1,12 @@
-//! A mail store on a modelled system: the phases of a run, one after the other, in virtual time.
+//! Runs a mail store on a modelled system. The phases of the run follow one another in virtual
+//! time.
 //!
-//! Each node with load runs a virtual machine with its share of the databases and sessions; each
-//! database and each log is a virtual disk. Databases start in the state after creation and
-//! duplication, without simulated I/O. Caches start in the state that the plan sets. The warm-up,
-//! measured and close phases are the same as in a run on files. Recovery and backup phases are
-//! simulated I/O by I/O. A model stores no data, so the run verifies nothing, and the evidence
-//! makes no claim about data integrity.
+//! Each node with load runs a virtual machine, which has a share of the databases and sessions.
+//! Each database and each log is a virtual disk. Databases start as if they had been created and
+//! duplicated, but this I/O is not simulated. The plan sets the initial state of the caches. The
+//! warm-up, measured and close phases are the same as in a run on files. Recovery and backup phases
+//! are simulated I/O by I/O. A model stores no data, so the run verifies no data, and the evidence
+//! contains no statement about data integrity.
 
 use std::sync::atomic::Ordering;
 
@@ -29,7 +30,7 @@ use crate::system::System;
 /// Runs a mail store and returns its evidence.
 ///
 /// # Errors
-/// [`RunError`] if numbers of the plan or model are not valid. All later errors are in the
+/// [`RunError`] if numbers of the plan or model are not valid. All later errors are stored in the
 /// recording.
 pub fn run_mailbox<'a>(run: ModelRun<'a>, mailbox: &'a Mailbox) -> Result<Recording, RunError> {
     let store = store(mailbox, run.plan.seed, run.seed)?;
@@ -51,7 +52,7 @@ pub(super) fn store(mailbox: &Mailbox, seed: u64, load_seed: u64) -> Result<Stor
     Store::new(config, states).map_err(PlannedError::numbers)
 }
 
-/// Generations are not needed, because a model has no pages to check.
+/// Page generations are not recorded, because a model has no pages to check.
 #[derive(Debug, Default)]
 struct NoGenerationMap {
     durable_lsn: u64,
@@ -101,7 +102,7 @@ impl Mail<'_> {
         self.running.recording.instances = store.databases().iter().map(instance).collect();
     }
 
-    /// Returns the node of a database's virtual machine.
+    /// Returns the node that runs the virtual machine of a database.
     fn node_of(&self, database: u32) -> u16 {
         let at = self.parts.iter().position(|part| part.databases.contains(&database));
         at.unwrap_or(0) as u16
@@ -115,8 +116,8 @@ impl Mail<'_> {
         Ok(())
     }
 
-    /// Places the databases and logs, which are then in the state after creation, duplication and
-    /// formatting.
+    /// Places the databases and logs. They are then in the same state as after creation,
+    /// duplication and formatting.
     fn lay_out(&mut self, system: &mut System, store: &Store) {
         let config = store.config();
         let page_bytes = u64::from(config.page_bytes);
@@ -273,8 +274,8 @@ impl Mail<'_> {
     }
 }
 
-/// Returns the locations of the store's files. Each database is a virtual disk, and the files of
-/// its log are one after another on another virtual disk.
+/// Returns the locations of the store's files. Each database is a virtual disk. The log files of a
+/// database are stored one after another on a second virtual disk.
 fn placer(mailbox: &Mailbox) -> impl Fn(&FileSpec) -> Place + use<> {
     let log_bytes = mailbox.log_file_size_bytes;
     move |file| {

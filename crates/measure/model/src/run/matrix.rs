@@ -1,17 +1,18 @@
-//! The load of matrix benchmarks: clients with a queue depth, one I/O size, a read share, a random
-//! or sequential pattern, and a share of metadata operations.
+//! The load of matrix benchmarks. It is described by the number of clients, their queue depth, the
+//! I/O size, the read share, a random or sequential pattern, and the share of metadata operations.
 //!
-//! With a barrier, a client issues as many operations as its depth allows, and waits for all of
-//! them before it issues the next ones. Load appliances with "asynchronous" actions do this. The
-//! concurrency of the system is then below clients × depth, because the operations of a group take
-//! different times.
+//! If there is a barrier, a client issues as many operations as its depth allows, and waits for all
+//! of them before it issues the next group. Load appliances with "asynchronous" actions work in
+//! this way. The concurrency of the system is then below clients × depth, because the operations of
+//! a group end at different times.
 //!
-//! Random offsets follow a pass over the file with exponential gaps. `density` is the share of the
-//! bytes that a pass touches: 1 is a sequential pass. With a small density, a record is never
-//! touched again while it could still be cached. (This approximates uniform offsets over more data
-//! than fits in the caches. A pass hits records as independent points do: with records of `r` bytes
-//! and I/Os of `s` bytes, a record was touched before with probability 1 - (1 - e^-x) / x, where x
-//! = density × r / s.) With `Uniform`, offsets are chosen from the whole file instead.
+//! For random offsets, each client passes over the file in order, and skips exponentially
+//! distributed gaps. `density` is the share of the bytes that a pass touches. If the density is 1,
+//! the pass is sequential. If the density is small, a record is never touched again while it could
+//! still be cached. (This approximates uniformly distributed offsets in a file that is larger than
+//! the caches. The points that a pass hits are independent: with records of `r` bytes and I/Os of
+//! `s` bytes, a record was touched before with probability 1 - (1 - e^-x) / x, where x = density ×
+//! r / s.) With the pattern `Uniform`, offsets are chosen from the whole file instead.
 
 use super::{Limits, Recorder, RunResult};
 use crate::blocks::{Action, Request};
@@ -36,13 +37,14 @@ pub struct MatrixLoad {
     pub clients: u32,
     /// Maximum number of operations that a client has outstanding.
     pub depth: u32,
-    /// True if a client waits for all of its outstanding operations before it issues new
-    /// operations.
+    /// True if a client waits until all of its outstanding operations have completed before it
+    /// issues new operations.
     pub barrier: bool,
-    /// Time between the end of an operation (or group of operations) and the next issue.
+    /// Time that a client waits between the end of an operation (or of a group of operations) and
+    /// the next operation.
     pub think_ns: u64,
-    /// Rate of an open loop: operations per second of all clients together, as a Poisson process.
-    /// `None` means a closed loop.
+    /// Rate of an open loop, in operations per second of all clients together. The arrivals are a
+    /// Poisson process. `None` means a closed loop.
     pub arrivals_per_s: Option<f64>,
     /// Size of the I/Os.
     pub io_bytes: u64,
@@ -56,9 +58,9 @@ pub struct MatrixLoad {
     pub pattern: Pattern,
     /// Share of the bytes that a random pass touches.
     pub density: f64,
-    /// Number of files; clients use them in rotation.
+    /// Number of files. Each client uses the files in rotation.
     pub files: u32,
-    /// Size of each file.
+    /// Size of each file in bytes.
     pub file_bytes: u64,
 }
 
@@ -136,8 +138,9 @@ impl Requests {
             Pattern::Uniform => self.stream.below(blocks) * load.io_bytes,
             Pattern::Sequential => *position,
             Pattern::Random => {
-                // The gaps are exponential and are rounded to whole blocks. With this mean, the
-                // touched blocks are independent points with the required density.
+                // The gaps are exponentially distributed and rounded to whole blocks. With this
+                // mean gap, the touched blocks are independent points that have the required
+                // density.
                 let skip = self.stream.exponential() * (1.0 / load.density - 1.0);
                 (*position + (skip + 0.5) as u64 * load.io_bytes) % (blocks * load.io_bytes)
             }
@@ -153,7 +156,7 @@ pub(super) fn run(system: &mut System, load: &MatrixLoad, limits: Limits, seed: 
     let mut recorder = Recorder::new(system, &CLASSES);
     let nodes = system.compute_nodes();
     if !system.has_layout() {
-        // A file is placed on the node of its first client.
+        // Each file is placed on the node of the first client that uses it.
         let node = |file: u32| (file % u32::from(nodes)) as u16;
         let files: Vec<_> = (0..load.files).map(|f| (f, load.file_bytes, node(f))).collect();
         system.lay_files(&files);
@@ -205,7 +208,7 @@ impl Driver {
             return;
         }
         for client in 0..self.load.clients {
-            // Clients start within a millisecond, but not at the same time.
+            // Clients start at different times within the first millisecond.
             let at_ns = system.now_ns() + self.requests.stream.below(1_000_000);
             system.set_timer(at_ns, client);
         }

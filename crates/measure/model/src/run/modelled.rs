@@ -1,4 +1,5 @@
-//! The model of a plan: a shipped model or a file, with the parameters that the plan changes.
+//! The model that a plan selects: a shipped model or a model file. The plan may change parameters
+//! of the model.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use crate::spec::shipped;
 use crate::spec::{ModelError, Spec};
 use crate::system::System;
 
-/// A model to be run.
+/// A model that a plan runs on, with its changed parameters.
 #[derive(Clone, Debug)]
 pub struct ConfiguredModel {
     spec: Spec,
@@ -19,11 +20,11 @@ pub struct ConfiguredModel {
 
 impl ConfiguredModel {
     /// Loads a shipped model by its name, or a model file by its path. Then changes the parameters
-    /// in `set`. Each element is a dotted name and a TOML value.
+    /// in `set`. Each element of `set` consists of a dotted name and a TOML value.
     ///
     /// # Errors
-    /// [`ModelError`]: there is no such model, its file cannot be read or is invalid, the model
-    /// does not have one of the parameters, or blocks are incompatible.
+    /// [`ModelError`] if there is no such model, if its file cannot be read or is invalid, if the
+    /// model lacks one of the parameters, or if blocks are incompatible.
     pub fn load(name_or_path: &str, set: &BTreeMap<String, String>) -> Result<Self, ModelError> {
         let mut spec = Spec::load(name_or_path)?;
         let is_shipped = shipped().iter().any(|model| model.name == name_or_path);
@@ -34,7 +35,7 @@ impl ConfiguredModel {
             spec.assign(path, value)?;
         }
         let modelled = Self { spec, origin, text_sha256, set: set.clone() };
-        // Reports errors in blocks and in changed parameters before a run starts.
+        // Reports errors in blocks and in changed parameters, before a run starts.
         modelled.build(0)?;
         Ok(modelled)
     }
@@ -48,12 +49,12 @@ impl ConfiguredModel {
         &self.origin
     }
 
-    /// Returns the hash of the text of the model file. Changed parameters do not affect it.
+    /// Returns the hash of the text of the model file. Changed parameters do not affect the hash.
     pub fn text_sha256(&self) -> &str {
         &self.text_sha256
     }
 
-    /// Returns the parameters that the caller changed.
+    /// Returns the parameters that the plan changed.
     pub fn set(&self) -> &BTreeMap<String, String> {
         &self.set
     }

@@ -1,4 +1,4 @@
-//! Common parts of all runs on a model: phases, intervals and counters.
+//! Common code of all runs on a model. It runs phases, records intervals and reads counters.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,15 +22,15 @@ use super::virtual_time::{Failure, VirtualTime};
 use crate::system::System;
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
-/// Number of intervals with histograms in the measured phase. Each interval takes a quarter of a
-/// megabyte of memory for each class.
+/// Number of histograms of each class in the measured phase. Each histogram takes a quarter of a
+/// megabyte of memory.
 const HISTOGRAM_INTERVALS: u64 = 12;
-/// Maximum number of histogram intervals if the plan has events.
+/// Maximum number of intervals with histograms if the plan has events.
 const EVENT_HISTOGRAM_INTERVALS: u64 = 600;
 /// Number of samples of the stations during the measured phase.
 const GAUGE_INTERVALS: u64 = 120;
-/// Counters that contain a current level instead of a sum. Their increase over a phase is
-/// meaningless.
+/// Counters whose value is a current level and not a sum. Their increase during a phase has no
+/// meaning.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
 
 /// Input of a run on a model.
@@ -39,17 +39,16 @@ pub struct ModelRun<'a> {
     pub plan: &'a ResolvedPlan,
     /// The model of the system.
     pub model: &'a ConfiguredModel,
-    /// Seed of the load and of the system's random choices.
+    /// Seed of the random numbers of the load and of the system.
     pub seed: u64,
-    /// The trace to replay, if any.
     pub trace: Option<ReplayTrace>,
-    /// Becomes true when the operator requests the end of the run.
+    /// Becomes true when the operator requests that the run end.
     pub interrupt: &'a AtomicBool,
     /// Receives progress reports.
     pub watcher: &'a mut dyn Watcher,
 }
 
-/// A run in progress.
+/// A run that is in progress.
 pub(super) struct ActiveRun<'a> {
     pub(super) run: ModelRun<'a>,
     pub(super) recording: Recording,
@@ -60,7 +59,7 @@ pub(super) struct ActiveRun<'a> {
 type Counters = BTreeMap<(u32, u32), Vec<(&'static str, u64)>>;
 
 impl<'a> ActiveRun<'a> {
-    /// Starts the recording of a run on this system.
+    /// Starts the recording of a run on the system `system`.
     pub(super) fn new(run: ModelRun<'a>, system: &mut System, events: Events) -> Self {
         let gauges = Gauges::new(system);
         let mut recording = Recording::new(0);
@@ -99,7 +98,7 @@ impl<'a> ActiveRun<'a> {
         self.recording.fail(EndKind::Interrupted, says);
     }
 
-    /// Ends the run because of a failed I/O.
+    /// Ends the run because an I/O has failed.
     pub(super) fn failed(&mut self, kind: PhaseKind, failure: &Failure) {
         let start_ns = self.recording.phases.last().map_or(0, |phase| phase.start_ns);
         let at_s = failure.at_ns.saturating_sub(start_ns) as f64 / SECOND_NS as f64;
@@ -114,12 +113,12 @@ impl<'a> ActiveRun<'a> {
 
     pub(super) fn stuck(&mut self) {
         let says = "I/O is in flight, but the simulation has no further events (a defect in \
-         Plimsoll)";
+                    Plimsoll)";
         self.recording.fail(EndKind::Environment, says);
     }
 }
 
-/// Functions that read the request counts of a workload.
+/// Functions that read the request counts and access profile of a workload.
 pub(super) struct Watch<W> {
     /// Function that is called at the start of the measurement.
     pub(super) begins: fn(&mut W),
@@ -133,18 +132,20 @@ pub(super) struct Watch<W> {
 pub(super) struct Load<'r, 'a, 's, W> {
     pub(super) running: &'r mut ActiveRun<'a>,
     pub(super) time: VirtualTime<'s, W>,
-    /// Returns true if a part is warm. `None` if only the length of the warm-up matters.
+    /// Function that returns true if the store of one workload is warm. The warm-up ends early when
+    /// all stores are warm. `None` if the warm-up always has its full length.
     pub(super) ready: Option<fn(&W) -> bool>,
     watch: Option<Watch<W>>,
     looks: WorkloadWatch,
-    /// Time limit for operations that are in flight at the end. With `None`, the run waits for all
-    /// of them, because a store cannot be closed earlier.
+    /// Time limit for operations that are in flight when the load ends. If it is `None`, the run
+    /// waits until all operations have completed, because a store cannot be closed earlier.
     drain_ns: Option<u64>,
     latest: Latest,
     counters: Counters,
 }
 
-/// Counts of transactional I/O in the last interval, for the progress display.
+/// Number, latency and size of the transactional I/Os in the last interval, for the progress
+/// display.
 #[derive(Default)]
 struct Latest {
     ios: u64,
@@ -164,27 +165,27 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         Self { running, time, ready, watch: None, looks, drain_ns: None, latest, counters }
     }
 
-    /// Sets how the workload's access profile of the measured phase is read.
+    /// Sets the functions that read the workload's access profile of the measured phase.
     pub(super) fn watched(self, watch: Watch<W>) -> Self {
         let looks =
             WorkloadWatch::of(self.time.workloads().map(watch.live).collect(), self.time.now_ns());
         Self { watch: Some(watch), looks, ..self }
     }
 
-    /// Sets the time after the end of the load at which operations that have not completed are
+    /// Sets a time limit after the end of the load. Operations that have not completed by then are
     /// abandoned.
     pub(super) fn drained_within(self, drain_ns: u64) -> Self {
         Self { drain_ns: Some(drain_ns), ..self }
     }
 
-    /// Runs the warm-up, measured and close phases. Returns the parts. `warm_up` is the current
-    /// phase.
+    /// Runs the warm-up, measured and close phases. `warm_up` is the current phase. Returns the
+    /// parts of the workload.
     pub(super) fn carry_out(mut self, warm_up: u32, closed: fn(&W) -> bool) -> Vec<W> {
         let phases = &self.running.run.plan.phases;
         let (warm_up_ns, measure_ns) = (phases.warm_up_ns, phases.measure_ns);
         let ready = self.interval(PhaseKind::WarmUp, warm_up, warm_up_ns);
         let short = "when the warm-up ended, the caches were not full or the log depth was not \
-            reached";
+                     reached";
         let well = self.running.recording.is_well();
         let note = if ready || !well { "" } else { short };
         let counters = self.measure(warm_up, ready, note, measure_ns);
@@ -198,8 +199,8 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
     }
 
     /// Runs a phase for its length, interval by interval. A warm-up ends early when the store is
-    /// warm. Returns true if the phase reached its goal: the store is warm, or the measurement was
-    /// complete.
+    /// warm. Returns true if the phase reached its goal. The goal of a warm-up is a warm store; the
+    /// goal of a measurement is its full length.
     fn interval(&mut self, kind: PhaseKind, phase: u32, length_ns: u64) -> bool {
         let start_ns = self.time.now_ns();
         let end_ns = start_ns + length_ns;
@@ -278,8 +279,8 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         time.begin(phase, &mut taker(&mut running.recording, latest, counters));
     }
 
-    /// Ends the warm-up, and runs the measured phase. Returns the workload's counters of the
-    /// measured phase.
+    /// Ends the warm-up, and runs the measured phase. Returns the increase of the workload's
+    /// counters during the measured phase.
     fn measure(
         &mut self,
         warm_up: u32,
@@ -320,7 +321,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         running.run.watcher.end(&running.recording.phases[phase as usize]);
     }
 
-    /// Requests the close of every part. Returns the close phase, which the caller must end.
+    /// Asks every part to close. Returns the close phase, which the caller must end.
     fn close(&mut self) -> u32 {
         let phase = self.start(PhaseKind::Close);
         self.time.stop();
@@ -381,7 +382,7 @@ fn taker<'t>(
     }
 }
 
-/// Returns the increase of each counter during a phase, added over all parts.
+/// Returns how much each counter increased during a phase. The increases of all parts are added.
 fn rise(counters: &Counters, phase: u32) -> BTreeMap<String, u64> {
     let mut totals: BTreeMap<String, u64> = BTreeMap::new();
     for ((_, thread), after) in counters.range((phase, 0)..(phase + 1, 0)) {
@@ -401,10 +402,10 @@ pub(super) fn on_nodes<W>(parts: Vec<W>) -> Vec<(W, u16)> {
     parts.into_iter().enumerate().map(|(at, part)| (part, at as u16)).collect()
 }
 
-/// Returns the length of an interval with its own histograms.
+/// Returns the length of the intervals that have their own histograms.
 pub(super) fn histogram_interval_ns(plan: &ResolvedPlan) -> u64 {
-    // With events, short intervals are needed, because the histograms show when latencies have
-    // recovered.
+    // If the plan has events, short intervals are needed, because the histograms show when
+    // latencies have recovered.
     let (intervals, least_ns) = match plan.events.is_empty() {
         true => (HISTOGRAM_INTERVALS, SECOND_NS),
         false => (EVENT_HISTOGRAM_INTERVALS, plan.evidence.interval_ns.max(SECOND_NS)),

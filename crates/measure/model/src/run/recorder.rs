@@ -1,5 +1,5 @@
-//! Collects the results of a run: the latencies of each class, the rate, stations and critical
-//! paths.
+//! Collects the results of a run: the latencies of each class, the rate, the counters of the
+//! stations, and the critical paths.
 
 use super::measured::{ClassResult, Contribution, RunResult, StationResult};
 use crate::core::{NS_PER_S, StationId};
@@ -8,8 +8,8 @@ use crate::system::System;
 use hdrhistogram::Histogram;
 use plimsoll_evidence::latency::LATENCY_NS_MAX;
 
-/// One in this number of I/Os is traced, to find its critical path. With 10,000 traced I/Os, the
-/// shares have a precision of 1 %. Tracing adds a few percent to the run time.
+/// One in this number of I/Os is traced, to find the critical path of the I/O. Shares have a
+/// precision of 1 % if 10,000 I/Os are traced. Tracing adds a few percent to the run time.
 const TRACE_ONE_IN: u32 = 13;
 
 struct Class {
@@ -40,8 +40,8 @@ impl Recorder {
                 bytes: 0,
                 sum_ns: 0,
                 means: BatchMeans::default(),
-                // Two significant digits: each histogram bucket is 1 % wide, so percentiles have
-                // this precision.
+                // Histograms store two significant digits: the width of a bucket is 1 % of its
+                // value, so percentiles have a precision of 1 %.
                 histogram: Histogram::new_with_bounds(1, LATENCY_NS_MAX, 2)
                     .unwrap_or_else(|_| unreachable!("the bounds are valid")),
             })

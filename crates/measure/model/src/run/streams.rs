@@ -1,8 +1,8 @@
-//! Streams of reads, writes and metadata operations on a modelled system, in virtual time.
+//! Runs streams of reads, writes and metadata operations on a modelled system, in virtual time.
 //!
 //! Each file is a virtual disk. Clients are distributed over the nodes that run load. Files are
-//! placed as the plan requires, without simulated I/O. Reads of a sparse or allocated file return
-//! zeroes.
+//! placed as the plan requires, but their creation is not simulated. Reads of a sparse file, or of
+//! a file that is only allocated, return zeroes.
 
 use plimsoll_evidence::observed::AccessProfile;
 use plimsoll_evidence::run::{Instance, PhaseKind};
@@ -26,15 +26,15 @@ use super::virtual_time::{Place, VirtualTime};
 use crate::blocks::{Action, Request};
 use crate::system::{Event, System};
 
-/// Size of the reads that warm caches.
+/// Size of the reads that fill the caches before a run.
 const WARMING_BYTES: u64 = 1 << 20;
-/// Number of operations in flight while caches are warmed.
+/// Number of reads in flight while the caches are filled.
 const WARMING_DEPTH: u64 = 32;
 
 /// Runs a matrix and returns its evidence.
 ///
 /// # Errors
-/// [`RunError`] if numbers of the plan or model are not valid. All later errors are in the
+/// [`RunError`] if numbers of the plan or model are not valid. All later errors are stored in the
 /// recording.
 pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunError> {
     let mut run = run;
@@ -81,7 +81,7 @@ fn live(part: &Clients) -> LiveAccess {
     part.profiler().live()
 }
 
-/// Returns the access profile of the clients of all nodes.
+/// Returns the combined access profile of the clients of all nodes.
 fn access_profile(parts: &mut dyn Iterator<Item = &Clients>) -> AccessProfile {
     let Some(mut all) = parts.next().map(|part| part.profiler().clone()) else {
         return AccessProfile::default();
@@ -142,7 +142,8 @@ fn lay_out(
     running.finish(system, phase, true, &note);
 }
 
-/// Prepares the caches. A system starts with cold caches. To warm them, every byte is read once.
+/// Prepares the caches. A system starts with cold caches. If the plan requires warm caches, every
+/// byte is read once.
 fn caches(running: &mut ActiveRun<'_>, system: &mut System, configs: &[StreamConfig]) {
     let phase = running.begin(system, PhaseKind::Caches);
     if running.run.plan.phases.cache != CacheState::Warm {

@@ -1,10 +1,10 @@
-//! Drives stateful workloads (`plimsoll_workload::step`) through a modelled system in virtual time.
+//! Runs stateful workloads (`plimsoll_workload::step`) on a modelled system in virtual time.
 //!
 //! One part of the workload runs on each node, like a virtual machine. All parts share one event
-//! loop. I/Os have no data. Latencies are recorded as in the driver for real files: from the
-//! intended start to the completion, separately for each class and interval. The first interval
-//! starts with its phase. Operations that are in flight or due at the end of the measured phase
-//! count for that phase (`plimsoll_record::drain`).
+//! loop. I/Os contain no data. Latencies are recorded in the same way as in the driver for real
+//! files: from the intended start to the completion, separately for each class and interval. The
+//! first interval of a phase starts when the phase starts. Operations that are in flight or due at
+//! the end of the measured phase count as operations of that phase (`plimsoll_record::drain`).
 
 use plimsoll_record::recorder::Recorder;
 use plimsoll_record::snapshot::{IntervalSnapshot, LateRecorder};
@@ -20,7 +20,7 @@ use crate::system::{Event, System};
 const INTERVAL_END: u32 = (1 << 31) - 1;
 /// Error number of a failed I/O (`EIO`).
 const EIO: i32 = 5;
-/// Due time that means "nothing is due".
+/// Due time that means that nothing is due.
 const NEVER: u64 = u64::MAX;
 
 /// The kinds of operations whose critical paths are traced.
@@ -50,12 +50,12 @@ fn kind_of(class: &Class) -> u16 {
     }
 }
 
-/// Position of a workload's file in the system: virtual disk and start byte.
+/// Location of a workload's file in the system: the virtual disk, and the offset of the file on
+/// this disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Number of the virtual disk.
     pub disk: u32,
-    /// Offset of the file on the disk.
+    /// Offset of the file on the virtual disk, in bytes.
     pub base_bytes: u64,
 }
 
@@ -73,7 +73,7 @@ struct InFlight {
     is_late: bool,
 }
 
-/// One part of the workload, on one node.
+/// One part of the workload. The part runs on one node.
 struct Part<W> {
     workload: W,
     node: u16,
@@ -91,14 +91,14 @@ struct Part<W> {
     late: Option<LateRecorder>,
 }
 
-/// The parts of a workload, which run on a modelled system.
+/// The parts of a workload that runs on a modelled system.
 pub struct VirtualTime<'a, W> {
     system: &'a mut System,
     parts: Vec<Part<W>>,
     phase: u32,
     completions: Vec<Completion>,
     out: Vec<Io>,
-    /// The first I/O that failed, if any.
+    /// The first I/O that failed; `None` if no I/O failed.
     failure: Option<Failure>,
     ends_at_failure: bool,
 }
@@ -112,8 +112,8 @@ pub(super) struct Failure {
 }
 
 impl<'a, W: StepWorkload> VirtualTime<'a, W> {
-    /// Assigns each part to its node of the system. The parts start at the system's current time,
-    /// in `phase`. `place` returns the location of each file.
+    /// Assigns each part to its node. The parts start at the system's current time, in the phase
+    /// `phase`. `place` returns the location of each file.
     pub fn new(
         system: &'a mut System,
         parts: Vec<(W, u16)>,
@@ -149,7 +149,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         Self { ends_at_failure, ..self }
     }
 
-    /// Returns the failed I/O at which virtual time stopped.
+    /// Returns the failed I/O that stopped virtual time; `None` if no I/O failed.
     pub(super) fn fatal_failure(&self) -> Option<&Failure> {
         self.failure.as_ref().filter(|_| self.ends_at_failure)
     }
@@ -172,7 +172,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.parts.iter_mut().map(|part| &mut part.workload)
     }
 
-    /// Returns the parts after they have ended.
+    /// Returns the parts. Called after the parts have ended.
     pub fn into_workloads(self) -> Vec<W> {
         self.parts.into_iter().map(|part| part.workload).collect()
     }
@@ -188,8 +188,9 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.phase = phase;
     }
 
-    /// Ends the measured phase. Operations that are in flight or due still belong to this phase.
-    /// Passes the last interval of the phase to `take`. The caller must then start the next phase.
+    /// Ends the measured phase, and passes the last interval of the phase to `take`. Operations
+    /// that are in flight or due still belong to the measured phase. The caller must then start the
+    /// next phase.
     pub fn end_measured(&mut self, take: &mut dyn FnMut(&IntervalSnapshot, &[Class])) {
         let now_ns = self.system.now_ns();
         for part in &mut self.parts {
@@ -229,7 +230,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         }
     }
 
-    /// Requests the end of every part.
+    /// Asks every part to end.
     pub fn stop(&mut self) {
         for at in 0..self.parts.len() {
             self.parts[at].workload.stop();
@@ -238,8 +239,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
     }
 
     /// Advances virtual time to `until_ns`, or until every part has finished. Then passes the
-    /// recorded data to `take`, including the histograms of finished intervals. Returns false if no
-    /// events remain although a part has not finished, which is a defect of the model.
+    /// recorded data to `take`, including the histograms of finished intervals. Returns false if a
+    /// part has not finished although no events remain; this is a defect of the model.
     pub fn run_until(
         &mut self,
         until_ns: u64,
@@ -251,7 +252,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         goes_on
     }
 
-    /// Runs a step of every part, after an event has changed the system.
+    /// Runs one step of every part after an event has changed the system.
     pub(super) fn wake(&mut self) {
         (0..self.parts.len()).for_each(|at| self.step(at));
     }
@@ -360,8 +361,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         match wait {
             Wait::Done => part.ended = true,
             Wait::Completion => {}
-            // If the timer is too early, the step that it causes finds no due work and sets the
-            // next timer. This takes less time than setting the timer again at every step.
+            // If the timer expires too early, the resulting step finds no due work and sets the
+            // next timer. This takes less time than a new timer for every step.
             Wait::Until(due_ns) if due_ns >= part.due_ns => {}
             Wait::Until(due_ns) => {
                 if let Some(timer) = part.timer.take() {
@@ -386,8 +387,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
 }
 
 impl<W: StepWorkload> Part<W> {
-    /// Records the writes that a flush has made durable. The bytes were already counted when the
-    /// write completed.
+    /// Records the writes that a flush has made durable. The bytes of a write were already counted
+    /// when the write completed.
     fn record_durable(&mut self, now_ns: u64) {
         let Self { workload, recorder, late, .. } = self;
         workload.durable(&mut |class, intended_ns, submitted_ns| {

@@ -1,11 +1,11 @@
-//! Generates the I/O of a mail store in its steady state as a stream, at any rate. A sizing runs
-//! this stream on a model many times.
+//! Generates the I/O of a mail store in its steady state, as a stream with any rate. The search for
+//! a size runs this stream on a model many times.
 //!
-//! The shares are from a simulation of the mail store with all defaults (20 minutes at 1,000 I/Os/s
-//! on four databases): 60.8 % of the database I/Os are reads, and there are 0.119 log writes of 8
-//! KiB for each database I/O. Reads and writes access random 32 KiB pages of the databases. The log
-//! of each database is written sequentially. Background maintenance reads 256 KiB of each database
-//! every 100 ms, sequentially.
+//! The shares were measured in a simulation of the mail store with all defaults (20 minutes at
+//! 1,000 I/Os/s on four databases). 60.8 % of the database I/Os were reads, and there were 0.119
+//! log writes of 8 KiB for each database I/O. Reads and writes access random 32 KiB pages of the
+//! databases. The log of each database is written sequentially. Background maintenance reads 256
+//! KiB of each database every 100 ms, sequentially.
 
 use crate::blocks::{Action, Request};
 use crate::core::rng::Stream;
@@ -25,18 +25,19 @@ const MAINTENANCE_PER_S: f64 = 10.0;
 /// Classes of operations in the result.
 pub const CLASSES: [&str; 4] = ["read", "write", "log write", "maintenance read"];
 
-/// Load of a mail store.
+/// The load of a mail store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MailLoad {
     /// Number of databases. Each database has a log.
     pub databases: u32,
     /// Size of each database in bytes.
     pub database_bytes: u64,
-    /// Database reads and writes per second, over all databases.
+    /// Number of database reads and writes per second, over all databases.
     pub rate_ios_per_s: f64,
 }
 
-/// Maximum number of operations in flight. If it is exceeded, the system does not sustain the load.
+/// Maximum number of operations in flight. If more operations are in flight, the system does not
+/// sustain the load.
 const BACKLOG_MAX: u64 = 4_000;
 
 struct Source {
@@ -101,7 +102,7 @@ pub fn lay_out(system: &mut System, load: &MailLoad) {
     }
 }
 
-/// Runs the load on a system on which the data is placed. Returns `None` if the system does not
+/// Runs the load on a system that already stores the data. Returns `None` if the system does not
 /// sustain the load.
 pub fn simulate(
     system: &mut System,

@@ -5,14 +5,14 @@ use thiserror::Error;
 /// Reason why a model could not be loaded or built.
 #[derive(Debug, Error, PartialEq)]
 pub enum ModelError {
-    /// There is no file and no shipped model with that name.
+    /// There is no file at this path, and no shipped model with this name.
     #[error("there is no model `{name}`; use the path of a model file, or one of: {known}{}", meant(.nearest))]
     NoSuchModel {
         /// Requested name.
         name: String,
         /// Names of the shipped models.
         known: String,
-        /// Shipped model whose name is most similar, if any.
+        /// Name of the shipped model with the most similar name; `None` if no name is similar.
         nearest: Option<String>,
     },
     /// The file could not be read.
@@ -23,7 +23,7 @@ pub enum ModelError {
         /// Message of the operating system.
         reason: String,
     },
-    /// The file is not TOML.
+    /// The file is not valid TOML.
     #[error("{model} is not valid TOML: {reason}")]
     Syntax {
         /// Name or path of the model.
@@ -38,10 +38,10 @@ pub enum ModelError {
         model: String,
         /// Line in the file; `None` if the field was not set in the file, or cannot be found.
         line: Option<usize>,
-        /// Table that contains the field.
+        /// Name of the table that contains the field.
         place: String,
         field: String,
-        /// Known field whose name is most similar, if any.
+        /// Known field with the most similar name; `None` if no name is similar.
         nearest: Option<String>,
     },
     /// A required field is missing.
@@ -49,7 +49,7 @@ pub enum ModelError {
     Missing {
         /// Name or path of the model.
         model: String,
-        /// Table that lacks the field.
+        /// Name of the table that lacks the field.
         place: String,
         field: String,
         /// Text that explains the purpose of the field.
@@ -62,7 +62,7 @@ pub enum ModelError {
         model: String,
         /// Line in the file; `None` if the field was not set in the file, or cannot be found.
         line: Option<usize>,
-        /// Table that contains the field.
+        /// Name of the table that contains the field.
         place: String,
         field: String,
         /// Text that describes the problem and the accepted values.
@@ -78,7 +78,7 @@ fn meant(name: &Option<String>) -> String {
     name.as_ref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default()
 }
 
-/// Returns the candidate most similar to `name`, if any candidate is similar enough.
+/// Returns the candidate that is most similar to `name`; `None` if no candidate is similar enough.
 pub(crate) fn most_like<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,

@@ -5,15 +5,15 @@ use std::fmt;
 /// Source of a parameter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Provenance {
-    /// The maker's data sheet or manual.
+    /// The data sheet or manual of the maker.
     Datasheet,
-    /// Documentation by the system's maker.
+    /// Other documentation by the maker of the system.
     Documented,
-    /// A fit to measured rows, which the note names.
+    /// A fit to measured rows. The note describes these rows.
     Fitted,
     /// An assumption: the value is plausible, but not known.
     Assumed,
-    /// A choice of the user, such as a count or a size. Such a value cannot be right or wrong.
+    /// A choice of the user, such as a count or a size. Such a value cannot be wrong.
     Chosen,
 }
 
@@ -42,15 +42,16 @@ pub struct Fact {
     pub value: f64,
     /// Kind of the source.
     pub from: Provenance,
-    /// The source itself: a data sheet, a document, or measured rows.
+    /// Description of the source, such as the name of a data sheet, a document, or measured rows.
     pub note: String,
-    /// Bounds for a fit; `None` if the value is fixed.
+    /// Bounds within which a fit may change the value; `None` if the value is fixed.
     pub free: Option<(f64, f64)>,
 }
 
-/// Returns the unit that a field's name specifies, in words; empty for counts and ratios.
+/// Returns the unit that the field's name specifies, in words. The unit is empty for counts and
+/// ratios.
 pub fn unit_of(field: &str) -> &'static str {
-    // Longer endings are first, so that `_bytes_per_s` does not match `_per_s`.
+    // Longer suffixes are tried first, so that `_bytes_per_s` is not taken for `_per_s`.
     const ENDINGS: [(&str, &str); 13] = [
         ("_bytes_per_s", "B/s"),
         ("_ns_per_byte", "ns/B"),
@@ -67,15 +68,16 @@ pub fn unit_of(field: &str) -> &'static str {
         ("_ratio", ""),
     ];
     let named = |word: &str| {
-        // In a name like `seek_ms_min`, the unit is not at the end: the name of a statistic follows
-        // it.
+        // In a name like `seek_ms_min`, the unit is not at the end, because the name of a statistic
+        // follows the unit.
         let field = field.trim_end_matches("_min").trim_end_matches("_max");
         field.trim_end_matches("_mean").trim_end_matches("_full").ends_with(word)
     };
     ENDINGS.iter().find(|(word, _)| named(word)).map_or("", |(_, unit)| unit)
 }
 
-/// Parses `32KiB`, `4 TB`, `1.25 GB/s`, `10 Gbit/s`: a number with a unit of bytes.
+/// Parses a number with a unit of bytes, bits or rates, such as `32KiB`, `4 TB`, `1.25 GB/s` or `10
+/// Gbit/s`.
 pub(crate) fn parse_bytes(text: &str) -> Option<f64> {
     let text = text.trim();
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;

@@ -9,10 +9,12 @@ use toml::Value;
 const TABLES: [&str; 5] = ["model", "block", "load", "size", "record"];
 
 impl Spec {
-    /// Reads a model file. `name` is its name or path, for messages.
+    /// Parses the text of a model file. Error messages contain `name`, which is the name or path of
+    /// the file.
     ///
     /// # Errors
-    /// [`ModelError`], with the line and the nearest known field.
+    /// [`ModelError`] if the text is invalid. The error contains the line and the most similar
+    /// known field.
     pub fn parse(name: &str, text: &str) -> Result<Self, ModelError> {
         let root: toml::Table = text.parse().map_err(|e: toml::de::Error| ModelError::Syntax {
             model: name.to_owned(),
@@ -73,9 +75,9 @@ impl Spec {
         }
     }
 
-    /// Merges this model with its base: fields that are not set here are inherited. If a block of
-    /// this model has another kind than the base's block of the same name, it replaces that block
-    /// as a whole.
+    /// Merges this model with its base: this model inherits the fields that it does not set. If a
+    /// block has the name of a block of the base but another kind, it replaces the whole block of
+    /// the base.
     fn over(self, base: Self) -> Self {
         let merge = |mut below: Table, above: Table| {
             if above.fields.get("kind").is_some_and(|kind| below.fields.get("kind") != Some(kind)) {
@@ -104,7 +106,7 @@ impl Spec {
     }
 }
 
-/// Parses one value in the syntax of a model file. Numbers get the source "chosen".
+/// Parses one value in the syntax of a model file. The source of a number is set to "chosen".
 pub(super) fn value(
     model: &str,
     place: &str,
@@ -121,8 +123,8 @@ pub(super) fn value(
     cx.field(place, field, &value, Some((Provenance::Chosen, "set for this run")))
 }
 
-/// Returns the line of a field: the first line after the header of its table that begins with its
-/// name.
+/// Returns the line of a field. It is the first line after the header of the field's table that
+/// begins with the name of the field.
 pub(super) fn line(text: &str, place: &str, field: &str) -> Option<usize> {
     let headers = [format!("[{place}]"), format!("[block.{place}]")];
     let mut inside = place.is_empty();
@@ -310,9 +312,10 @@ impl Context<'_> {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "[model]\nname = \"x\"\nentry = \"disk\"\n\n[block.disk]\nkind = \"hdd\"\n\
-        from = \"datasheet: manual\"\nrotation_rpm = 7200\ncapacity_bytes = \"4 TB\"\n\
-        seek_ms_mean = { value = 8.2, from = \"fitted: rows 1-3\", free = [4, 12] }\n";
+    const GOOD: &str = "[model]\nname = \"x\"\nentry = \"disk\"\n\n[block.disk]\nkind = \
+                        \"hdd\"\nfrom = \"datasheet: manual\"\nrotation_rpm = 7200\ncapacity_bytes \
+                        = \"4 TB\"\nseek_ms_mean = { value = 8.2, from = \"fitted: rows 1-3\", free \
+                        = [4, 12] }\n";
 
     #[test]
     fn reads_numbers_with_their_sources() {

@@ -1,6 +1,6 @@
-//! Reader of a block's fields. The block requests each field by name, with its kind, range and
-//! purpose. If the file contains a field that the block did not request, the field counts as
-//! unknown.
+//! Reads the fields of a block. The block requests each field by name, and states the kind, range
+//! and purpose of the field. If the file contains a field that the block did not request, this
+//! field is unknown.
 
 use super::{Field, ModelError, Spec, Table, most_like};
 use std::cell::RefCell;
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
     /// Reads a required number within a range.
     ///
     /// # Errors
-    /// The field is missing, not a number, or outside the range.
+    /// The field is missing, is not a number, or is outside the range.
     pub fn number(&self, field: &str, low: f64, high: f64, why: &str) -> Result<f64, ModelError> {
         match self.get(field) {
             None => Err(self.missing(field, why)),
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
     /// Reads an optional number.
     ///
     /// # Errors
-    /// The field is not a number, or outside the range.
+    /// The field is not a number, or is outside the range.
     pub fn number_or(
         &self,
         field: &str,
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
     /// Reads a required whole number.
     ///
     /// # Errors
-    /// The field is missing, not whole, or outside the range.
+    /// The field is missing, is not a whole number, or is outside the range.
     pub fn count(&self, field: &str, low: u64, high: u64, why: &str) -> Result<u64, ModelError> {
         let value = self.number(field, low as f64, high as f64, why)?;
         if value.fract() == 0.0 {
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
     /// Reads an optional whole number.
     ///
     /// # Errors
-    /// The field is not whole, or outside the range.
+    /// The field is not a whole number, or is outside the range.
     pub fn count_or(
         &self,
         field: &str,
@@ -134,7 +134,7 @@ impl<'a> Reader<'a> {
     /// Reads a field that must be one of several words. The first word is the default.
     ///
     /// # Errors
-    /// The value is none of the words.
+    /// The value of the field is not one of the words.
     pub fn word<T: Copy>(&self, field: &str, words: &[(&str, T)]) -> Result<T, ModelError> {
         let Some(text) = self.text(field)? else { return Ok(words[0].1) };
         words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads the name of another block, which must exist.
+    /// Reads a field that contains the name of another block. The block must exist.
     ///
     /// # Errors
     /// The field is missing, or there is no block with that name.
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
         self.block_or_none(field)?.ok_or_else(|| self.missing(field, why))
     }
 
-    /// Reads an optional name of another block, which must exist.
+    /// Reads an optional field that contains the name of another block. The block must exist.
     ///
     /// # Errors
     /// There is no block with that name.
@@ -167,10 +167,10 @@ impl<'a> Reader<'a> {
         Err(self.bad(field, &format!("refers to the block \"{name}\", which does not exist{near}")))
     }
 
-    /// Checks that the block has read every field of the table.
+    /// Checks that the block has requested every field of the table.
     ///
     /// # Errors
-    /// [`ModelError::UnknownField`] with the nearest field that the block requested.
+    /// [`ModelError::UnknownField`] with the most similar field that the block requested.
     pub fn finish(self) -> Result<(), ModelError> {
         let requested = self.requested.into_inner();
         match self.table.fields.keys().find(|field| !requested.contains(*field)) {

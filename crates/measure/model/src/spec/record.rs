@@ -1,5 +1,5 @@
-//! Record of a model's errors: for each kind of figure, the differences between the model and
-//! published figures.
+//! Record of a model's errors. For each kind of result, it contains the differences between the
+//! model's results and published results.
 //!
 //! ```toml
 //! [record]
@@ -12,12 +12,11 @@ use plimsoll_evidence::model_statistics::{ErrorBand, ModelRecord};
 
 use super::{Field, Spec};
 
-/// The kinds of figures that a record may contain.
+/// The kinds of results that a record may contain.
 const KINDS: [&str; 5] = ["rate", "read_latency", "write_latency", "log_write_latency", "latency"];
 
 impl Spec {
-    /// Returns the errors of the model, relative to published figures; `None` if the file has no
-    /// record.
+    /// Returns the model's errors relative to published results; `None` if the file has no record.
     pub fn error_record(&self) -> Option<ModelRecord> {
         let table = self.record.as_ref()?;
         let list = |field: &str| match table.fields.get(field) {
@@ -33,9 +32,9 @@ impl Spec {
     }
 }
 
-/// Returns the smallest and largest error of several lines, as ratios of model to published figure.
-/// A line has the form `NAME: +11 %` or, for several figures, `NAME: -17 to +48 % of 24`. `None` if
-/// a line cannot be parsed, or if there are no lines.
+/// Returns the smallest and largest error of several lines. An error is the model's result divided
+/// by the published result. A line has the form `NAME: +11 %` or, for several results, `NAME: -17
+/// to +48 % of 24`. `None` if a line cannot be parsed, or if there are no lines.
 fn band(lines: &[String]) -> Option<ErrorBand> {
     let bands: Vec<ErrorBand> = lines.iter().map(|line| of_line(line)).collect::<Option<_>>()?;
     bands.into_iter().reduce(|a, b| ErrorBand {
@@ -65,8 +64,8 @@ mod tests {
 
     #[test]
     fn a_record_gives_bands_and_says_what_was_never_checked() {
-        let text = "[model]\nname = \"x\"\n[record]\nworkload = \"mailbox\"\nchanged = [\"hdd.count\"]\n\
-            rate = [\"a: +11 %\", \"b: -29 %\"]\nlatency = [\"a: soon\"]\n";
+        let text = "[model]\nname = \"x\"\n[record]\nworkload = \"mailbox\"\nchanged = \
+                    [\"hdd.count\"]\nrate = [\"a: +11 %\", \"b: -29 %\"]\nlatency = [\"a: soon\"]\n";
         let record = Spec::parse("x", text).unwrap().error_record().unwrap();
         assert_eq!(record.bands.len(), 1, "a line without a number is no band");
         let band = record.bands["rate"];

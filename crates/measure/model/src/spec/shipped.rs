@@ -2,7 +2,6 @@
 
 use super::{ModelError, Spec, most_like};
 
-/// A shipped model.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltinModel {
     pub name: &'static str,
@@ -30,7 +29,8 @@ pub fn shipped() -> &'static [BuiltinModel] {
     ]
 }
 
-/// Reads a shipped model, or the model file at a path.
+/// Reads a shipped model. If there is no shipped model of this name, reads the model file at this
+/// path.
 pub(crate) fn load(name_or_path: &str) -> Result<Spec, ModelError> {
     if let Some(model) = shipped().iter().find(|m| m.name == name_or_path) {
         return Spec::parse(model.name, model.text);
@@ -52,10 +52,11 @@ pub(crate) fn load(name_or_path: &str) -> Result<Spec, ModelError> {
 }
 
 impl Spec {
-    /// Reads a shipped model by its name, or a model file by its path.
+    /// Reads a shipped model if a name is given, or a model file if a path is given.
     ///
     /// # Errors
-    /// [`ModelError`], with the location of the error and the nearest valid name.
+    /// [`ModelError`] if the model is invalid. It contains the location of the error and the most
+    /// similar valid name.
     pub fn load(name_or_path: &str) -> Result<Self, ModelError> {
         load(name_or_path)
     }

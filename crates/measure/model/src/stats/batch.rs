@@ -1,8 +1,9 @@
-//! Confidence intervals for the mean of a correlated sequence: batch means.
+//! Computes confidence intervals for the mean of a correlated sequence, by the method of batch
+//! means.
 //!
 //! A. M. Law and W. D. Kelton, "Simulation Modeling and Analysis", 3rd ed., section 9.5.3: the
 //! sequence is divided into batches that are so long that their means are nearly independent, and
-//! Student's t is applied to the means. The number of batches is between 32 and 64: when there are
+//! Student's t is applied to the means. The number of batches is between 32 and 64. When there are
 //! 64 batches, pairs of batches are merged, and the batch length doubles.
 
 const BATCHES_MAX: usize = 64;
@@ -11,12 +12,12 @@ const BATCHES_MAX: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     pub mean: f64,
-    /// Half the width of the interval; infinite if there are fewer than 8 batches.
+    /// Half the width of the confidence interval; infinite if there are fewer than 8 batches.
     pub half_width: f64,
 }
 
 impl Estimate {
-    /// Returns the half-width divided by the mean.
+    /// Returns the half-width of the interval divided by the mean.
     pub fn relative(&self) -> f64 {
         self.half_width / self.mean.abs()
     }
@@ -82,9 +83,9 @@ impl BatchMeans {
     }
 }
 
-/// Returns the 97.5 % point of Student's t, by the expansion around the point of the normal
-/// distribution (M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 26.7.5): the
-/// error is below 1e-4 for 7 or more degrees of freedom.
+/// Returns the 97.5 % point of Student's t distribution. It is computed by an expansion around the
+/// 97.5 % point of the normal distribution (M. Abramowitz and I. A. Stegun, "Handbook of
+/// Mathematical Functions", 26.7.5). The error is below 1e-4 for 7 or more degrees of freedom.
 fn student_95(freedom: f64) -> f64 {
     let x = 1.959_963_985f64;
     let (x3, x5, x7) = (x.powi(3), x.powi(5), x.powi(7));
@@ -108,7 +109,8 @@ mod tests {
     #[test]
     fn intervals_cover_the_mean_as_often_as_they_say() {
         // Generates 400 sequences of a correlated process (AR(1), 0.9) with mean 10. About 380 of
-        // the 95 % intervals should contain this mean. Batching makes this number slightly lower.
+        // the 95 % intervals should contain this mean. With batch means, the number is slightly
+        // smaller.
         let mut covered = 0;
         for seed in 0..400 {
             let mut stream = Stream::new(seed, "ar");

@@ -1,5 +1,5 @@
 //! Builds a system from a model file: creates an instance of every block on every node. Checks that
-//! references between blocks form no cycle, and that every field was read.
+//! references between blocks form no cycle, and that blocks have read every field of the model.
 
 use super::{System, TICK};
 use crate::blocks::{self, Bits, BlockRef, Blocks, Builder, NodeCounters, NodeFailure};
@@ -10,7 +10,8 @@ impl System {
     /// Loads a shipped model by its name, or a model file by its path.
     ///
     /// # Errors
-    /// [`ModelError`], with the location of the error and the nearest valid name.
+    /// [`ModelError`] if the model is invalid. It contains the location of the error and the most
+    /// similar valid name.
     pub fn load(name_or_path: &str, seed: u64) -> Result<Self, ModelError> {
         Self::build(crate::spec::shipped::load(name_or_path)?, seed)
     }
@@ -32,11 +33,11 @@ impl System {
         let entry = head.block("entry", "the block that receives the requests")?.to_owned();
         let compute_nodes = head.count_or("nodes", 1, 1, 1024)?;
         let nodes = compute_nodes + head.count_or("storage_nodes", 0, 0, 1024)?;
-        // Of the nodes that run load, those with the highest numbers fail, because their data is
+        // Among the nodes that run load, the nodes with the highest numbers fail. Their data is
         // used most.
         let lost = head.count_or("failed_nodes", 0, 0, compute_nodes - 1)?;
         let failed = (compute_nodes - lost) as u16..compute_nodes as u16;
-        // Only storage-only nodes can fail during the run, so no load has to move to other nodes.
+        // During the run, only storage-only nodes can fail, so no load has to move to other nodes.
         let failing = head.count_or("failing_nodes", 0, 0, nodes - compute_nodes)?;
         let at_s = head.number_or("failing_at_s", 0.0, 0.0, 1e9)?;
         let failing = NodeFailure {
@@ -85,7 +86,7 @@ impl System {
         if let Some(looped) = find_cycle(&edges, names.len()) {
             let reader = Reader::new(&spec, &names[looped], &spec.blocks[&names[looped]]);
             return Err(
-                reader.bad("below", "leads back to this block: blocks may not form a cycle")
+                reader.bad("below", "leads back to this block, but blocks must not form a cycle")
             );
         }
         for (at, (_, _, period_ns)) in ticks.iter().enumerate() {
@@ -115,7 +116,8 @@ impl System {
     }
 }
 
-/// Returns a block whose references lead back to the block itself; `None` if there is no cycle.
+/// Returns a block that refers to itself, directly or through other blocks; `None` if there is no
+/// such block.
 fn find_cycle(edges: &[(u32, u32)], blocks: usize) -> Option<usize> {
     // The loop repeatedly removes blocks that have no references to remaining blocks. If blocks
     // remain, they contain a cycle.

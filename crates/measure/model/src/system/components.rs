@@ -1,4 +1,5 @@
-//! Components of a system that events of a plan can remove or slow down, with their names.
+//! Finds the components of a system by their names. Events of a plan can remove components or slow
+//! them down.
 //!
 //! `node:3` is a node of a cluster. Devices are named after their stations: `drive:7` is the
 //! station `drive.7`, and `node1.hdd:2` is `node1.hdd.2`. An event that slows components down also
@@ -10,9 +11,9 @@ use crate::blocks::{Change, Component, Losses, is_device, shared};
 use crate::core::{Order, StationId};
 use crate::spec::Reader;
 
-/// Name of the station at which requests wait until the system notices a loss.
+/// Name of a station. Requests wait at this station until the system notices a loss.
 const UNNOTICED: &str = "unnoticed-loss";
-/// Maximum number of names listed in an error message.
+/// Maximum number of component names in an error message.
 const LISTED_MAX: usize = 24;
 
 impl System {
@@ -53,9 +54,9 @@ impl System {
             all.extend((0..self.nodes()).map(Component::Node));
         }
         for block in (0..blocks).filter(|block| is_device(self.kind_of(*block))) {
-            // In a cluster, only disks can be removed: other nodes have copies of a disk's data.
-            // Flash devices contain data that the model's blocks do not store elsewhere, so the
-            // loss of such a device would make its node fail.
+            // In a cluster, the only devices that can be removed are disks, because other nodes
+            // have copies of a disk's data. A flash device contains data that the model stores
+            // nowhere else, so its loss would make the node fail.
             if self.nodes() > 1 && self.kind_of(block) != Some("hdd") {
                 continue;
             }
@@ -124,11 +125,11 @@ impl System {
         }
     }
 
-    /// Returns the stations that an event slows down. The names of these stations begin with the
+    /// Returns the stations that an event slows down. The name of such a station begins with the
     /// name of the component.
     ///
     /// # Errors
-    /// The names that an event can use: the first parts of station names.
+    /// The component names that an event can use. They are the first parts of station names.
     pub fn throttled(&self, name: &str) -> Result<Vec<StationId>, String> {
         let requested = normal(name);
         let stations = (0..self.sim.stations() as u32).map(StationId);
@@ -165,13 +166,15 @@ impl System {
         Err(listed(&names))
     }
 
-    /// Sets the speed of stations, as a share of their normal speed, for services that start later.
+    /// Sets the speed of stations as a share of their normal speed. The new speed applies to
+    /// services that start later.
     pub fn set_speed(&mut self, stations: &[StationId], speed: f64) {
         stations.iter().for_each(|station| self.sim.set_speed(*station, speed));
     }
 }
 
-/// Returns a name in the form of a station's name: `node:3.hdd:1` is `node3.hdd.1`.
+/// Returns the station name that corresponds to a component name. For example, `node:3.hdd:1`
+/// becomes `node3.hdd.1`.
 fn normal(name: &str) -> String {
     let name = name.trim();
     let name = name.strip_prefix("node:").map_or(name.to_owned(), |rest| format!("node{rest}"));

@@ -1,5 +1,5 @@
-//! Each mechanism of `adsf-hybrid`, removed or added, changes rate and latency in the documented
-//! direction and by about the documented amount. Each test states the reasoning.
+//! Each test removes or adds one mechanism of `adsf-hybrid`. Rate and latency must change in the
+//! documented direction and by about the documented amount. Each test states the reasoning.
 
 use crate::support::{Run, load, model, run, run_on};
 use plimsoll_model::blocks::{Action, Request, Source};
@@ -8,9 +8,9 @@ use plimsoll_model::system::{Event, System};
 
 const GB: u64 = 1_000_000_000;
 
-/// The cluster at a hundredth of its size: 40 GB of data on each node, or 80 GB with replicas. The
-/// SSD tier of a node stores 8.1 GB of this data (67.5 % of 12 GB). Unless a test states otherwise,
-/// map entries are cached and data does not move between tiers.
+/// Settings of the cluster at a hundredth of its size. Each node has 40 GB of data, or 80 GB with
+/// replicas. A node's SSD tier stores 8.1 GB of this data (67.5 % of 12 GB). Unless a test states
+/// otherwise, map entries are cached and data does not move between tiers.
 const SMALL: [(&str, &str); 6] = [
     ("extents.capacity_bytes", "\"12 GB\""),
     ("extents.writes", "\"in-place\""),
@@ -24,7 +24,7 @@ fn small(changes: &[(&str, &str)]) -> plimsoll_model::spec::Spec {
     model("adsf-hybrid", &[&SMALL[..], changes].concat())
 }
 
-/// Puts all data on flash, where latencies vary little.
+/// Stores all data on flash, where latencies vary little.
 const FLASH: (&str, &str) = ("extents.slow", "\"ssd\"");
 
 fn mixed() -> MatrixLoad {
@@ -33,9 +33,10 @@ fn mixed() -> MatrixLoad {
 
 #[test]
 fn the_log_takes_random_writes_off_the_disks() {
-    // With the log, a write ends when it is on two SSDs. This takes about one millisecond, after
-    // half a millisecond in the guest (`controller.write_wait_us`). Without the log, 90 % of the
-    // writes wait for the slower of two disks, at least for a seek and half a revolution.
+    // With the log, a write completes when it is on two SSDs. This takes about one millisecond,
+    // after half a millisecond in the guest (`controller.write_wait_us`). Without the log, 90 % of
+    // the writes wait for the slower of two disks. Each disk needs at least a seek and half a
+    // revolution.
     let with = run(small(&[]), &mixed(), 2_000, 6_000);
     let without = run(small(&[("oplog.capacity_bytes", "0")]), &mixed(), 2_000, 6_000);
     assert!(with.writes_to(Source::Log) > 0.999);
@@ -48,8 +49,8 @@ fn the_log_takes_random_writes_off_the_disks() {
 
 #[test]
 fn a_full_log_spills_and_writes_see_the_disks() {
-    // 64 clients write at full speed. The log fills, and the rate falls to the rate of the drains.
-    // The disks write every drained byte twice.
+    // 64 clients write at full speed, so the log fills. Then the rate falls to the rate at which
+    // the log is drained. The disks write every drained byte twice.
     let writes = load(64, 0.0, 40 * GB);
     let roomy = run(small(&[]), &writes, 1_000, 6_000);
     let tight = run(small(&[("oplog.capacity_bytes", "\"16 MB\"")]), &writes, 4_000, 6_000);
@@ -61,7 +62,8 @@ fn a_full_log_spills_and_writes_see_the_disks() {
 
 #[test]
 fn what_is_written_again_in_the_log_is_drained_once() {
-    // The addresses of 4 x 64 MB have 8,192 units. 30,000 writes hit each unit about 3.7 times.
+    // The clients address 4 x 64 MB, which is 8,192 units. 30,000 writes hit each unit about 3.7
+    // times.
     let again = load(16, 0.0, 64_000_000);
     let run = run(small(&[("oplog.drain_share", "0.9")]), &again, 0, 30_000);
     let (absorbed, coalesced) =
@@ -73,21 +75,21 @@ fn what_is_written_again_in_the_log_is_drained_once() {
 
 #[test]
 fn the_read_cache_serves_what_fits() {
-    // Uniform reads of 40 MB per node: half of the data fits in a cache of 20 MB, and all of it in
-    // a cache of 50 MB.
+    // The clients read 40 MB of each node at random. A cache of 20 MB contains half of the data,
+    // and a cache of 50 MB all of it.
     let reads = load(16, 1.0, 40_000_000);
     let cache = |bytes: &str| {
         let changes = [FLASH, ("cache.capacity_bytes", bytes), ("cache.unit_bytes", "32768")];
         run(small(&changes), &reads, 60_000, 20_000)
     };
     let (none, half, all) = (cache("0"), cache("20e6"), cache("50e6"));
-    // The cache counts from the start of the run, so its counts include the warm-up.
+    // The cache counts from the start of the run, including the warm-up.
     assert_eq!(none.reads_from(Source::Dram), 0.0);
     let got = half.reading("cache", "read_hits")
         / (half.reading("cache", "read_hits") + half.reading("cache", "read_misses"));
     assert!((got - 0.5).abs() < 0.03, "{got}");
-    // A hit takes 70 us of the controller's CPU time. A miss also takes 90 us on the SSD and 63 us
-    // on its link.
+    // A hit takes 70 us of the controller's CPU time. A miss takes another 90 us on the SSD and 63
+    // us on its link.
     assert!(all.ms("read") < 0.15, "{}", all.ms("read"));
     assert!(none.ms("read") > 3.0 * all.ms("read"), "{} {}", none.ms("read"), all.ms("read"));
     let between = 0.5 * (none.ms("read") + all.ms("read"));
@@ -96,9 +98,9 @@ fn the_read_cache_serves_what_fits() {
 
 #[test]
 fn a_cold_metadata_cache_costs_its_extra_reads() {
-    // There is one client on each node, and all data is on flash, so no request waits in a queue. A
-    // miss reads the map twice. Each read is an SSD read of 4 KB (90 us and 63 us of transfer in
-    // one of 8 lanes) and 1,000 us of CPU.
+    // Each node has one client and all data is on flash, so no request waits in a queue. A miss of
+    // the map reads the map twice. Each of these reads takes an SSD read of 4 KB (90 us, and 63 us
+    // of transfer on one of 8 lanes) and 1,000 us of CPU time.
     let reads = load(4, 1.0, 40 * GB);
     let warm = run(small(&[FLASH]), &reads, 500, 4_000);
     let cold = [FLASH, ("metadata.warm", "false"), ("metadata.capacity_bytes", "0")];
@@ -109,7 +111,7 @@ fn a_cold_metadata_cache_costs_its_extra_reads() {
     assert_eq!(warm.reading("metadata", "hit_share"), 4.0);
 }
 
-/// Runs a load on a hot gigabyte on each node, which was written long before all other data.
+/// Runs a load on one hot gigabyte of each node. The hot data was written before all other data.
 fn hot(changes: &[(&str, &str)], measure_ops: u64) -> Run {
     let mut system = System::build(small(changes), 1).unwrap();
     let hot: Vec<(u32, u64, u16)> = (0..4).map(|n| (n, GB, n as u16)).collect();
@@ -121,9 +123,9 @@ fn hot(changes: &[(&str, &str)], measure_ops: u64) -> Run {
 
 #[test]
 fn hot_extents_move_up_after_three_touches() {
-    // The hot data is initially on the disks. Each node has 954 hot extents of 1 MiB, which are
-    // touched at least 200 times a second. Within the warm-up, each extent is touched three times.
-    // The SSD then serves nearly all reads.
+    // The hot data is on the disks first. Each node has 954 hot extents of 1 MiB and reads them at
+    // least 200 times a second. So the warm-up touches each extent three times, and then the SSD
+    // serves nearly all reads.
     let (fixed, moving) = (hot(&[], 4_000), hot(&[("extents.promote_touches", "3")], 4_000));
     assert!(fixed.reads_from(Source::Hdd) > 0.999);
     let promoted = moving.reading("extents", "promoted_extents");
@@ -134,9 +136,9 @@ fn hot_extents_move_up_after_three_touches() {
 
 #[test]
 fn rewriting_more_than_the_tier_holds_costs_moves() {
-    // By default, every drained write promotes an extent, and another extent is demoted to make
-    // space: a 32 KB write causes reads and writes of 1 MB. The tuned settings are for large
-    // working sets, so data does not move.
+    // By default, every drained write promotes one extent and demotes another to make space, so a
+    // 32 KB write causes reads and writes of 1 MB. The tuned settings are for large working sets,
+    // in which no data moves.
     let drains = [("oplog.file_bytes", "20e6"), ("extents.demote_step_share", "0.0")];
     let fast = [&drains[..], &[("extents.writes", "\"fast\"")]].concat();
     let (tuned, default) =
@@ -150,8 +152,8 @@ fn rewriting_more_than_the_tier_holds_costs_moves() {
 
 #[test]
 fn compression_makes_the_fast_tier_larger() {
-    // The data compresses by 4:1, so the SSD tier stores four times as many extents: 40 % of the
-    // read data instead of 10 %.
+    // The data compresses by 4:1, so the SSD tier stores four times as many extents. It serves 40 %
+    // of the reads instead of 10 %.
     let compress = [
         ("compress.inline", "true"),
         ("compress.data_ratio", "4"),
@@ -163,7 +165,7 @@ fn compression_makes_the_fast_tier_larger() {
     assert!((b / a - 4.0).abs() < 0.4, "{a} to {b}");
     assert!(on.rate() > 1.2 * off.rate(), "{} {}", on.rate(), off.rate());
     assert!(on.busy("cpu") / on.rate() > 1.05 * off.busy("cpu") / off.rate());
-    // With data that cannot be compressed, the rate does not change.
+    // If the data cannot be compressed, the rate does not change.
     let random = [("compress.inline", "true"), ("compress.data_ratio", "1")];
     let random = run(small(&random), &mixed(), 2_000, 8_000);
     assert!((random.rate() / off.rate() - 1.0).abs() < 0.02);
@@ -171,9 +173,9 @@ fn compression_makes_the_fast_tier_larger() {
 
 #[test]
 fn locality_saves_the_way_over_the_network() {
-    // There are two copies on four nodes, without locality, so half of the reads have no local
-    // copy. Each of these reads adds two network delays of 60 us, two messages, two transfers of 32
-    // KB over 10 GbE, and CPU time of the other node.
+    // Two copies are spread over four nodes without locality, so half of the reads have no local
+    // copy. Each remote read adds two network delays of 60 us, two messages, two transfers of 32 KB
+    // over 10 GbE, and CPU time of the other node.
     let reads = load(4, 1.0, 40 * GB);
     let local = run(small(&[FLASH]), &reads, 500, 6_000);
     let spread = run(small(&[FLASH, ("replicate.local", "false")]), &reads, 500, 6_000);
@@ -187,7 +189,7 @@ fn locality_saves_the_way_over_the_network() {
 
 #[test]
 fn a_third_copy_costs_a_third_of_the_disks_writes() {
-    // The load consists of writes, there is no log, and the disks limit the rate. With three copies
+    // All operations are writes, there is no log, and the disks limit the rate. With three copies
     // instead of two, the disks write 1.5 times as much.
     let writes = load(128, 0.0, 40 * GB);
     let none = [("oplog.capacity_bytes", "0"), ("extents.capacity_bytes", "0")];
@@ -200,10 +202,10 @@ fn a_third_copy_costs_a_third_of_the_disks_writes() {
 
 #[test]
 fn storage_only_nodes_take_the_replicas() {
-    // The disks limit the rate. On average, the disks of a node execute 0.6 reads for each
-    // operation of the node. Without storage-only nodes, they also execute 0.8 writes (the node's
-    // own copies, and copies of a neighbour). Four storage-only nodes are emptier, so they store
-    // nearly all second copies, and only 0.4 writes remain. The ratio of 1.4 to 1.0 is 1.4.
+    // The disks limit the rate. For each operation of a node, its disks execute 0.6 reads on
+    // average. Without storage-only nodes, they also execute 0.8 writes: the node's own copies, and
+    // copies of a neighbour. With four storage-only nodes, which are emptier and store nearly all
+    // second copies, only 0.4 writes remain. So the rate rises by a factor of 1.4 / 1.0.
     let full = load(128, 0.6, 40 * GB);
     let none = [("oplog.capacity_bytes", "0"), ("extents.capacity_bytes", "0")];
     let eight = [&none[..], &[("model.storage_nodes", "4")]].concat();
@@ -241,21 +243,20 @@ fn a_node_that_fails_in_mid_run_is_there_until_then_and_rebuilt_afterwards() {
         run(small(&changes), &mixed, 2_000, 6_000)
     };
     let (whole, later) = (run(small(&[storage]), &mixed, 2_000, 6_000), failing("1e6"));
-    // A node that fails after the end of the run changes no operation.
+    // If the node fails after the end of the run, no operation changes.
     assert_eq!(later.rate(), whole.rate());
     assert_eq!(later.ms("read"), whole.ms("read"));
     let soon = failing("0.05");
     assert!(soon.reading("replicate", "rebuilt_units") > 0.0);
     assert!(soon.rate() != whole.rate());
-    // Only storage-only nodes can fail, because the load of any other node would fail with the
-    // node.
+    // Only storage-only nodes may fail, because the load of any other node would fail too.
     let wrong = System::build(small(&[("model.failing_nodes", "1")]), 1).err();
     let message = wrong.map(|error| error.to_string()).unwrap_or_default();
     assert!(message.contains("failing_nodes"), "{message}");
 }
 
-/// Returns the mean latency of reads by node 0 of data that node 3 wrote, after a failure of node
-/// 3. Also returns the number of disk visits.
+/// Fails node 3, and reads data that it wrote from node 0. Returns the mean latency of the reads in
+/// ms, and the number of disk visits.
 fn read_of_lost(changes: &[(&str, &str)]) -> (f64, u64) {
     let changes = [changes, &[("model.failed_nodes", "1"), ("extents.capacity_bytes", "0")]];
     let mut system = System::build(small(&changes.concat()), 1).unwrap();
@@ -282,20 +283,19 @@ fn read_of_lost(changes: &[(&str, &str)]) -> (f64, u64) {
 
 #[test]
 fn erasure_coded_data_cost_nothing_until_a_node_fails() {
-    // Without a failure, reading a strip takes as long as reading a copy. (All data is on disks.
-    // With an SSD tier, coded data would need half of its space, so the tier would store a larger
-    // share.)
+    // Without a failure, reading a strip takes as long as reading a copy. All data is on disks,
+    // because coded data needs half the space, so an SSD tier would store a larger share of it.
     let reads = load(4, 1.0, 40 * GB);
     let disks = ("extents.capacity_bytes", "0");
     let coded = [("replicate.erasure_share", "1"), disks];
     let (plain, healthy) =
         (run(small(&[disks]), &reads, 500, 3_000), run(small(&coded), &reads, 500, 3_000));
     assert!((healthy.ms("read") / plain.ms("read") - 1.0).abs() < 0.1);
-    // Coded data has one copy instead of two, so it needs half of the space.
+    // Coded data has one copy instead of two, so it takes half the space.
     let used = |r: &Run| r.reading("replicate", "fullest_node_share");
     assert!((used(&healthy) / used(&plain) - 0.5).abs() < 0.05);
-    // After the failure of a node, reading a copy is one disk read on another node. Reading a strip
-    // is four disk reads, and the slowest of them determines the latency.
+    // After a node has failed, a read of copied data reads one disk of another node. A read of
+    // coded data reads four disks, and the slowest disk determines the latency.
     let no_rebuild = ("replicate.rebuild_active", "0");
     let (copy_ms, copy_visits) = read_of_lost(&[no_rebuild]);
     let (strip_ms, strip_visits) = read_of_lost(&[no_rebuild, coded[0]]);
@@ -314,8 +314,8 @@ fn all_flash_never_visits_a_disk() {
 
 #[test]
 fn reads_of_what_was_never_written_touch_no_drive() {
-    // The file is empty. The map serves all reads, even if a cache has space for the whole file,
-    // because there is no data to cache.
+    // The file is empty, so the map serves all reads. A cache has no effect, even if it has space
+    // for the whole file.
     let roomy = small(&[("cache.capacity_bytes", "\"8 GB\"")]);
     let mut system = System::build(roomy, 1).unwrap();
     system.lay_files(&[(99, GB, 0)]);
@@ -329,10 +329,10 @@ fn reads_of_what_was_never_written_touch_no_drive() {
 fn the_published_settings_come_out_in_order() {
     // The test simulates settings 1, 3 and 6 of seven published settings for one block of four
     // nodes, with a tenth of the data and a tenth of the SSD tier. The published rates are 200.7,
-    // 389.8 and 362.7 IOPS for each server. In setting 1, tiering has its defaults, and the
-    // databases share a virtual disk, so the disk's part of the log is always full. Setting 6 has a
-    // third fewer threads than setting 3, and all map entries are cached. (Mailbox runs of twenty
-    // minutes at full size result in 196, 369 and about 330.)
+    // 389.8 and 362.7 IOPS a server. Setting 1 has the default tiering, and its databases share a
+    // virtual disk, so the disk's part of the log is always full. Setting 6 has a third fewer
+    // threads than setting 3, and all map entries are cached. (Mailbox runs of twenty minutes at
+    // full size reach 196, 369 and about 330 IOPS.)
     let setting = |clients, more: &[(&str, &str)]| {
         let scale = ("extents.capacity_bytes", "\"120 GB\"");
         let spec = model("adsf-hybrid", &[&[scale], more].concat());
@@ -351,9 +351,9 @@ fn the_published_settings_come_out_in_order() {
 
 #[test]
 fn storage_only_nodes_take_the_other_copies() {
-    // Each of four nodes has 4 GB of data. With the copies of others, a node stores 8 GB. If there
-    // are also four storage-only nodes, these store all second copies, so a node with load stores
-    // only its own 4 GB.
+    // Each of four nodes has 4 GB of data and also stores 4 GB of other nodes' copies. With four
+    // more storage-only nodes, which store all second copies, a node with load stores only its own
+    // 4 GB.
     let fullest = |storage_nodes: &str| {
         let changes =
             [("model.storage_nodes", storage_nodes), ("replicate.node_capacity_bytes", "1e12")];
@@ -369,6 +369,7 @@ fn storage_only_nodes_take_the_other_copies() {
     let (four, eight, five) = (fullest("0"), fullest("4"), fullest("1"));
     assert!((four / 8.0 - 1.0).abs() < 0.03, "{four} GB");
     assert!((eight / 4.0 - 1.0).abs() < 0.03, "{eight} GB");
-    // A single storage-only node is as full as the other nodes: five nodes store 32 GB.
+    // Four nodes with load and one storage-only node store 32 GB in total, and all five are equally
+    // full.
     assert!((five / 6.4 - 1.0).abs() < 0.03, "{five} GB");
 }

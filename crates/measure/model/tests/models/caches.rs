@@ -7,7 +7,7 @@ use plimsoll_model::core::rng::Stream;
 use plimsoll_workload::address::Zipf;
 use proptest::prelude::*;
 
-/// Units in the order of use, the most recently used last.
+/// Units in the order of their last use; the most recently used unit is last.
 type Order = Vec<u64>;
 
 fn take(list: &mut Order, key: u64) -> bool {
@@ -16,7 +16,7 @@ fn take(list: &mut Order, key: u64) -> bool {
 }
 
 trait Plain {
-    /// Accesses a unit. Returns true for a hit, and the evicted unit, if any.
+    /// Accesses a unit. Returns true for a hit, and the unit that was evicted, if there is one.
     fn access(&mut self, key: u64) -> (bool, Option<u64>);
 }
 
@@ -62,7 +62,7 @@ impl Plain for Slru {
     }
 }
 
-/// Follows figure 4 of Megiddo and Modha, case by case.
+/// ARC as in figure 4 of Megiddo and Modha, case by case.
 #[derive(Default)]
 struct ArcPaper {
     c: usize,
@@ -172,8 +172,8 @@ fn zipf_requests_miss_as_in_the_plain_implementations() {
 
 #[test]
 fn scans_and_loops_miss_as_in_the_plain_implementations() {
-    // Mixes loops that are a little larger than the cache with a hot set and one-time scans. This
-    // mix changes ARC's ghosts and target most.
+    // The requests change between a hot set, one-time scans, and loops a little larger than the
+    // cache. This mix changes ARC's ghost lists and its target most.
     for which in 0..3 {
         let mut stream = Stream::new(3, "scan");
         let mut scan = 1_000_000u64;
@@ -228,13 +228,13 @@ proptest! {
     }
 }
 
-/// Returns the hit ratio of LRU with `capacity` units if unit `i` is requested with probability
-/// `probabilities[i]`, in closed form (H. Che, Y. Tung and Z. Wang, "Hierarchical web caching
-/// systems: modeling, design and experimental results", IEEE JSAC 20(7), 2002). The reason for its
-/// accuracy: C. Fricker, P. Robert and J. Roberts, "A versatile and accurate approximation for LRU
+/// Returns the hit ratio of LRU with `capacity` units in closed form. Unit `i` is requested with
+/// probability `probabilities[i]`. See H. Che, Y. Tung and Z. Wang, "Hierarchical web caching
+/// systems: modeling, design and experimental results", IEEE JSAC 20(7), 2002. C. Fricker, P.
+/// Robert and J. Roberts explain its accuracy in "A versatile and accurate approximation for LRU
 /// cache performance", ITC 24, 2012. With independent references, a unit stays in the cache for a
-/// time `t` that is nearly the same for all units. Unit `i` therefore hits with probability
-/// `1 - exp(-p_i t)`, where `t` solves `sum(1 - exp(-p_i t)) = capacity`.
+/// time `t` that is nearly the same for all units. Unit `i` therefore hits with probability `1 -
+/// exp(-p_i t)`, where `t` solves `sum(1 - exp(-p_i t)) = capacity`.
 fn lru_hit_ratio(probabilities: &[f64], capacity: f64) -> f64 {
     let held = |t: f64| -> f64 { probabilities.iter().map(|p| -libm::expm1(-p * t)).sum() };
     if capacity >= probabilities.len() as f64 {
@@ -244,7 +244,7 @@ fn lru_hit_ratio(probabilities: &[f64], capacity: f64) -> f64 {
     while held(high) < capacity {
         high *= 2.0;
     }
-    // 60 halvings of the interval determine the time to 18 digits.
+    // Halving the interval 60 times determines `t` to 18 digits.
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
         if held(middle) < capacity { low = middle } else { high = middle }
@@ -258,7 +258,7 @@ fn simulated_lru_agrees_within_one_percent() {
         [(0.8, 20_000u64, 1_000usize), (1.0, 20_000, 200), (1.0, 20_000, 4_000), (1.2, 50_000, 500)]
     {
         let weights: Vec<f64> = (1..=n).map(|k| (k as f64).powf(-exponent)).collect();
-        // The smallest terms are added first, so that no digits are lost.
+        // Adds the smallest terms first, so that no digits are lost.
         let sum: f64 = weights.iter().rev().sum();
         let probabilities: Vec<f64> = weights.iter().map(|weight| weight / sum).collect();
         let expected = lru_hit_ratio(&probabilities, capacity as f64);

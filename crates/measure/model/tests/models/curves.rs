@@ -1,8 +1,7 @@
-//! Compares mechanisms that change a rate over time with published curves, one for each mechanism.
-//! Prints a line for each point (`benches/curves`). [docs/models.md] contains the table and the
-//! sources.
+//! Compares each mechanism that changes a rate over time with a published curve. Prints a line for
+//! each point of a curve (`benches/curves`). [docs/models.md] contains the table and the sources.
 //!
-//! Figures that are called inputs set a parameter of the model. The other figures are only compared
+//! A figure marked as "input" sets a parameter of the model. All other figures are only compared
 //! with the result.
 
 use plimsoll_model::blocks::{Action, Request};
@@ -30,7 +29,7 @@ fn system(text: &str) -> System {
         .unwrap()
 }
 
-/// A closed loop: when an operation ends, the next operation starts.
+/// Closed loop: when an operation completes, the next operation starts.
 struct ClosedLoop {
     system: System,
     requests: Vec<Request>,
@@ -44,7 +43,7 @@ impl ClosedLoop {
         Self { system, requests }
     }
 
-    /// Runs until the virtual time `until_ns`. Returns the number of operations that ended.
+    /// Runs until the virtual time `until_ns`. Returns the number of operations that completed.
     fn run_until(&mut self, until_ns: u64, mut next: impl FnMut(u64, &mut Request)) -> u64 {
         let mut ended = 0;
         while self.system.now_ns() < until_ns {
@@ -59,39 +58,39 @@ impl ClosedLoop {
     }
 }
 
-/// Number of credits that one simulated operation uses. The higher the number, the fewer events the
-/// simulation of hours needs.
+/// Number of credits that one simulated operation uses. With a higher number, a simulation of
+/// several hours has fewer events.
 const CREDITS: u64 = 25;
-/// Burst rate and maximum credits of a volume.
+/// Burst rate of a volume. `BUCKET` is its maximum number of credits.
 const BURST_PER_S: u64 = 3000;
 const BUCKET: u64 = 5_400_000;
 
 fn volume(baseline: u64) -> System {
     system(&format!(
-        "entry = \"limit\"\n[block.limit]\nkind = \"limit\"\nfrom = \"chosen\"\nbelow = \"drive\"\n\
-         baseline_ops_per_s = {baseline}\nburst_ops_per_s = {BURST_PER_S}\ncredit_ops = {BUCKET}\n\
-         op_bytes = 512\n[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\nlanes = 8\n\
-         read_us = 500\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n"
+        "entry = \"limit\"\n[block.limit]\nkind = \"limit\"\nfrom = \"chosen\"\nbelow = \
+         \"drive\"\nbaseline_ops_per_s = {baseline}\nburst_ops_per_s = {BURST_PER_S}\ncredit_ops = \
+         {BUCKET}\nop_bytes = 512\n[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\nlanes = \
+         8\nread_us = 500\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n"
     ))
 }
 
-/// Returns the time, in seconds, for which a closed loop reaches at least 95 % of the burst rate.
+/// Returns the number of seconds for which a closed loop reaches at least 95 % of the burst rate.
 fn burst_seconds(run: &mut ClosedLoop) -> f64 {
     let started_s = run.system.now_ns() / SECOND_NS;
     let per_step = 10 * BURST_PER_S / CREDITS;
     for step in 1.. {
         let ended = run.run_until((started_s + 10 * step) * SECOND_NS, |_, _| {});
         if ended * 20 < per_step * 19 {
-            // In the last step, the burst rate was only reached for a part of the time.
+            // In the last step, the volume reached the burst rate for only a part of the time.
             return 10.0 * (step - 1) as f64 + 10.0 * ended as f64 / per_step as f64;
         }
     }
     unreachable!("the credit ends")
 }
 
-/// Amazon EC2 User Guide, "General Purpose SSD volumes" (awsdocs/amazon-ec2-user-guide at
-/// 0147f878): published are the duration of a burst at 3,000 operations per second, and the seconds
-/// until an empty bucket is full.
+/// Source: Amazon EC2 User Guide, "General Purpose SSD volumes" (awsdocs/amazon-ec2-user-guide at
+/// 0147f878). It states how long a burst at 3,000 operations per second lasts, and how many seconds
+/// an empty bucket takes to fill.
 #[test]
 fn burst_credit() {
     let read = Request::new(Action::Read, 0, 0, 512 * CREDITS);
@@ -105,7 +104,7 @@ fn burst_credit() {
         let lasted = burst_seconds(&mut run);
         let figure = format!("gp2 of {gib} GiB: burst, s");
         assert!(point("burst credit", &figure, published_s, lasted, false).abs() < 0.01);
-        // After a pause of the published length, the bucket is full again.
+        // After a pause of the published refill time, the bucket is full again.
         let mut system = run.system;
         let until_ns = system.now_ns() + (refill_s + 1) * SECOND_NS;
         system.set_timer(until_ns, 7);
@@ -116,19 +115,19 @@ fn burst_credit() {
     }
 }
 
-/// V. Tkachenko, "Write performance on Virident tachIOn card", ssdperformanceblog.com, December
-/// 2010: steady random writes of 16 KiB on a card of 400 GB, for several file sizes. The first
-/// published rate sets the program time of a page. The last rate sets the spare space, which is not
-/// published.
+/// Source: V. Tkachenko, "Write performance on Virident tachIOn card", ssdperformanceblog.com,
+/// December 2010. It measured steady random writes of 16 KiB on a card of 400 GB with several file
+/// sizes. The first published rate sets the program time of a page. The last rate sets the spare
+/// space, which is not published.
 #[test]
 fn flash_that_fills() {
     let rate = |gib: f64| {
         let filled = gib * 1024.0 * MIB / 400e9;
         let system = system(&format!(
-            "entry = \"ssd\"\n[block.ssd]\nkind = \"ssd\"\nfrom = \"chosen\"\nchannels = 8\n\
-             dies_per_channel = 4\npage_bytes = 16384\nsense_us = 25\nprogram_us = 442\n\
-             erase_ms = 1.5\npages_per_block = 64\nport_bytes_per_s = 2e9\nspare_share = 0.25\n\
-             filled_share = {filled}\n"
+            "entry = \"ssd\"\n[block.ssd]\nkind = \"ssd\"\nfrom = \"chosen\"\nchannels = \
+             8\ndies_per_channel = 4\npage_bytes = 16384\nsense_us = 25\nprogram_us = 442\nerase_ms \
+             = 1.5\npages_per_block = 64\nport_bytes_per_s = 2e9\nspare_share = 0.25\nfilled_share \
+             = {filled}\n"
         ));
         let load = MatrixLoad { io_bytes: 16_384, clients: 128, ..load(128, 0.0, 1 << 38) };
         let limits = Limits { warm_up_ops: 20_000, measure_ops: 60_000 };
@@ -147,10 +146,10 @@ fn flash_that_fills() {
     }
 }
 
-/// W1zzard, techpowerup.com, pages "pSLC cache" of reviews (2020 to 2024): one thread writes a
-/// fresh drive sequentially until it is full. Published are three inputs (the first rate, the
-/// number of bytes after which it drops, and the rate after the drop) and the mean rate of the
-/// whole pass.
+/// Source: W1zzard, techpowerup.com, pages "pSLC cache" of reviews (2020 to 2024). One thread
+/// writes a fresh drive sequentially until it is full. Three published figures are inputs: the
+/// first rate, the number of bytes after which it drops, and the rate after the drop. The test
+/// compares the mean rate of the whole pass.
 #[test]
 fn fast_area_of_a_drive() {
     for (drive, gigabytes, fast_mb_per_s, fast_gb, slow_mb_per_s, published, within) in [
@@ -171,11 +170,11 @@ fn fast_area_of_a_drive() {
     ] {
         let page_us = |mb_per_s: f64| MIB / mb_per_s;
         let system = system(&format!(
-            "entry = \"ssd\"\n[block.ssd]\nkind = \"ssd\"\nfrom = \"chosen\"\nchannels = 1\n\
-             dies_per_channel = 1\npage_bytes = 1048576\nchannel_bytes_per_s = 1e12\n\
-             port_bytes_per_s = 1e11\nerase_ms = 0\nbuffer_bytes = \"32MiB\"\n\
-             program_us = {:.3}\nburst_program_us = {:.3}\nburst_bytes = {:.0}\n\
-             burst_recovery_s = 1e6\nvariation_ratio = 0\n",
+            "entry = \"ssd\"\n[block.ssd]\nkind = \"ssd\"\nfrom = \"chosen\"\nchannels = \
+             1\ndies_per_channel = 1\npage_bytes = 1048576\nchannel_bytes_per_s = \
+             1e12\nport_bytes_per_s = 1e11\nerase_ms = 0\nbuffer_bytes = \"32MiB\"\nprogram_us = \
+             {:.3}\nburst_program_us = {:.3}\nburst_bytes = {:.0}\nburst_recovery_s = \
+             1e6\nvariation_ratio = 0\n",
             page_us(slow_mb_per_s),
             page_us(fast_mb_per_s),
             fast_gb * 1e9
@@ -197,16 +196,17 @@ fn fast_area_of_a_drive() {
     }
 }
 
-/// Ceph pull request 9311 (2016): 16 threads write 4 KiB; a storage process is stopped at 13 s, and
-/// no operation completes until 37 s. According to the documentation, its peers report it after 20
-/// s without a heartbeat. Heartbeats are sent every 6 s, so the report takes 23 s on average.
+/// Source: Ceph pull request 9311 (2016). 16 threads write 4 KiB. A storage process is stopped at
+/// 13 s, and no operation completes until 37 s. According to the documentation, its peers report it
+/// after 20 s without a heartbeat. Heartbeats are sent every 6 s, so the report takes 23 s on
+/// average.
 #[test]
 fn loss_of_a_node() {
     let system = system(
-        "entry = \"copies\"\nnodes = 4\ndetect_s = 23\n[block.copies]\nkind = \"replicate\"\n\
-         from = \"chosen\"\nbelow = \"drive\"\ncopies = 3\nlocal = false\nrebuild_after_s = 1e6\n\
-         [block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\nwrite_us = 3000\n\
-         read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\nlanes = 8\n",
+        "entry = \"copies\"\nnodes = 4\ndetect_s = 23\n[block.copies]\nkind = \"replicate\"\nfrom = \
+         \"chosen\"\nbelow = \"drive\"\ncopies = 3\nlocal = false\nrebuild_after_s = \
+         1e6\n[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\nwrite_us = 3000\nread_bytes_per_s \
+         = 1e9\nwrite_bytes_per_s = 1e9\nlanes = 8\n",
     );
     let writes = (0..16).map(|at| Request::new(Action::Write, at, 0, 4096)).collect();
     let mut run = ClosedLoop::new(system, writes);
@@ -225,19 +225,19 @@ fn loss_of_a_node() {
     assert!(point("lost node", "seconds without an operation", 24.0, silent, false).abs() < 0.10);
 }
 
-/// S. Seshasayee, "QoS study with mClock and WPQ schedulers", ceph.io, April 2021: one host with
-/// four Intel P3700 of 800 GB (datasheet: 1.9 GB/s) and three copies. A pool is filled while one
-/// drive is missing. When the drive returns, its data is recovered without a rate limit, while 64
-/// writes of 4 KiB are in flight. The rate without recovery (21,500/s) sets the time of a write.
+/// Source: S. Seshasayee, "QoS study with mClock and WPQ schedulers", ceph.io, April 2021. One host
+/// has four Intel P3700 of 800 GB (datasheet: 1.9 GB/s), with three copies. A pool is filled while
+/// one drive is missing. When the drive returns, its data is recovered without a rate limit, while
+/// 64 writes of 4 KiB are in flight. The rate without recovery (21,500/s) sets the time of a write.
 #[test]
 fn rebuild_beside_a_load() {
     let units = 12_000u64;
     let unit_bytes = 4 << 20;
     let mut system = system(
-        "entry = \"copies\"\nnodes = 4\ndetect_s = 0\n[block.copies]\nkind = \"replicate\"\n\
-         from = \"chosen\"\nbelow = \"drive\"\ncopies = 3\nlocal = false\nrebuild_after_s = 1e6\n\
-         rebuild_active = 1000\n[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\nlanes = 1\n\
-         write_us = 59.5\nread_us = 59.5\nread_bytes_per_s = 2.1e9\nwrite_bytes_per_s = 1.9e9\n",
+        "entry = \"copies\"\nnodes = 4\ndetect_s = 0\n[block.copies]\nkind = \"replicate\"\nfrom = \
+         \"chosen\"\nbelow = \"drive\"\ncopies = 3\nlocal = false\nrebuild_after_s = \
+         1e6\nrebuild_active = 1000\n[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\nlanes = \
+         1\nwrite_us = 59.5\nread_us = 59.5\nread_bytes_per_s = 2.1e9\nwrite_bytes_per_s = 1.9e9\n",
     );
     let mut random = 1u64;
     let clients: Vec<Request> = (0..64).map(|_| Request::new(Action::Write, 0, 0, 4096)).collect();
@@ -251,7 +251,7 @@ fn rebuild_beside_a_load() {
     let before = alone.run_until(6 * SECOND_NS, &mut spread) as f64 / 5.0;
     let curve = "rebuild";
     assert!(point(curve, "writes/s without recovery", 21_500.0, before, true).abs() < 0.02);
-    // The pool is written while the drive is missing.
+    // Writes the pool while the drive is missing.
     let node = system.component("node:3").unwrap();
     system.set_lost(node, true);
     let mut write = Request::new(Action::Write, 1, 0, unit_bytes);
@@ -279,27 +279,28 @@ fn rebuild_beside_a_load() {
     assert!(beside < 0.3 * before, "{beside} of {before}");
 }
 
-/// "Testing the L2ARC", zfsbuild.com, July 2010: random reads of 4 KiB, 32 in flight, from 25 GB of
-/// data, with a flash cache that ZFS fills at 8 MiB/s (zfs(4)). Published are the rate after ten
-/// minutes, which sets the number of disks, and the rate after four hours, which sets the time of
-/// the software path. The cache was full after "a few hours".
+/// Source: "Testing the L2ARC", zfsbuild.com, July 2010. 32 random reads of 4 KiB are in flight on
+/// 25 GB of data. ZFS fills a flash cache at 8 MiB/s (zfs(4)). The published rate after ten minutes
+/// sets the number of disks. The published rate after four hours sets the time of the software
+/// path. The cache was full after "a few hours".
 #[test]
 fn cache_that_warms() {
-    /// The amount of data and the times are a tenth of the published values, so a minute of the
-    /// published test is 6 s here. The cache is full after 50 such minutes.
+    /// The amount of data and all times are a tenth of the published values, so a minute of the
+    /// published test takes 6 s here. The cache is full after 50 such minutes.
     const DATA_BYTES: u64 = 2_500_000_000;
     const MINUTE_NS: u64 = 6 * SECOND_NS;
     const MINUTES: u64 = 56;
     let system = system(
-        "entry = \"path\"\n[block.path]\nkind = \"link\"\nfrom = \"chosen\"\nbelow = \"cache\"\n\
-         ports = 1\nrate_bytes_per_s = \"1 Gbit/s\"\nlatency_us = 610\n[block.cache]\n\
-         kind = \"cache\"\nfrom = \"chosen\"\nbelow = \"hdd\"\ndevice = \"flash\"\npolicy = \"arc\"\n\
-         label = \"ssd\"\nwrites = \"around\"\ncapacity_bytes = 16e9\nunit_bytes = 8192\n\
-         fill_bytes_per_s = 8388608\n[block.flash]\nkind = \"drive\"\nfrom = \"chosen\"\ncount = 2\n\
-         lanes = 10\nmedia = \"ssd\"\nread_us = 100\nwrite_us = 100\nread_bytes_per_s = 250e6\n\
-         write_bytes_per_s = 100e6\n[block.hdd]\nkind = \"hdd\"\nfrom = \"chosen\"\ncount = 11\n\
-         capacity_bytes = 1e12\nrotation_rpm = 7200\nseek_ms_mean = 8.5\nused_share = 0.05\n\
-         outer_bytes_per_s = 120e6\ninner_bytes_per_s = 60e6\nextent_bytes = 1048576\n",
+        "entry = \"path\"\n[block.path]\nkind = \"link\"\nfrom = \"chosen\"\nbelow = \
+         \"cache\"\nports = 1\nrate_bytes_per_s = \"1 Gbit/s\"\nlatency_us = \
+         610\n[block.cache]\nkind = \"cache\"\nfrom = \"chosen\"\nbelow = \"hdd\"\ndevice = \
+         \"flash\"\npolicy = \"arc\"\nlabel = \"ssd\"\nwrites = \"around\"\ncapacity_bytes = \
+         16e9\nunit_bytes = 8192\nfill_bytes_per_s = 8388608\n[block.flash]\nkind = \"drive\"\nfrom \
+         = \"chosen\"\ncount = 2\nlanes = 10\nmedia = \"ssd\"\nread_us = 100\nwrite_us = \
+         100\nread_bytes_per_s = 250e6\nwrite_bytes_per_s = 100e6\n[block.hdd]\nkind = \
+         \"hdd\"\nfrom = \"chosen\"\ncount = 11\ncapacity_bytes = 1e12\nrotation_rpm = \
+         7200\nseek_ms_mean = 8.5\nused_share = 0.05\nouter_bytes_per_s = 120e6\ninner_bytes_per_s \
+         = 60e6\nextent_bytes = 1048576\n",
     );
     let mut random = 1u64;
     let mut spread = |_: u64, request: &mut Request| {

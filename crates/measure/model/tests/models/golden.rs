@@ -1,13 +1,13 @@
-//! The same seed produces the same evidence, byte for byte, in every build.
+//! Tests that the same seed produces the same evidence, byte for byte, in every build.
 //!
 //! The hashes in `data/golden.txt` were recorded once. Every build must reproduce them: debug and
-//! release, glibc and musl, with or without optimisation of single crates. They do not cover the
-//! run id, the environment, wall times and texts. `benches/same-evidence` builds all variants and
-//! compares.
+//! release, glibc and musl, with or without optimisation of single crates. The run id, the
+//! environment, wall times and texts are not hashed. `benches/same-evidence` builds all variants
+//! and compares their evidence.
 //!
 //! The hashes change if a model, the workload or the order of random numbers in the simulation
-//! changes. The commit must mention that.
-//! `PLIMSOLL_BLESS=1 cargo test -p plimsoll-model --test models golden::` rewrites the file.
+//! changes. The commit message must mention this. `PLIMSOLL_BLESS=1 cargo test -p plimsoll-model
+//! --test models golden::` rewrites the file.
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
@@ -21,7 +21,8 @@ use sha2::{Digest, Sha256};
 
 const GOLDEN: &str = include_str!("../../data/golden.txt");
 
-/// Returns the recorded results as text: series, histograms, sums, counters, internal statistics.
+/// Returns all recorded results as text: series, histograms, sums, counters and internal
+/// statistics.
 fn bytes(recording: &Recording) -> Vec<u8> {
     let mut out = Vec::new();
     series::write(&mut out, &recording.series).unwrap();
@@ -77,20 +78,20 @@ fn all() -> String {
     ];
     for model in models {
         let text = format!(
-            "version = 1\nname = \"mixed\"\nseed = 11\n[target]\nmodel = \"{model}\"\n\
-             [workload.matrix]\nclients = 4\nqueue_depth = 2\nfiles = 4\nfile_size = \"1GiB\"\n\
-             sizes = \"16KiB\"\nreads = 60\n\
-             [phases]\nwarm_up = \"100ms\"\nmeasure = \"1s\"\n[evidence]\nmin_measure = \"1s\"\n"
+            "version = 1\nname = \"mixed\"\nseed = 11\n[target]\nmodel = \
+             \"{model}\"\n[workload.matrix]\nclients = 4\nqueue_depth = 2\nfiles = 4\nfile_size = \
+             \"1GiB\"\nsizes = \"16KiB\"\nreads = 60\n[phases]\nwarm_up = \"100ms\"\nmeasure = \
+             \"1s\"\n[evidence]\nmin_measure = \"1s\"\n"
         );
         let _ = writeln!(lines, "{model} mixed {}", hash(&text));
     }
     for model in ["adsf-hybrid", "zfs-flash"] {
         let text = format!(
-            "version = 1\nname = \"mail\"\nseed = 12\n[target]\nmodel = \"{model}\"\n\
-             [workload.mailbox]\nmailboxes = 400\niops_per_mailbox = 1.0\nmailbox_size = \"64MiB\"\n\
-             databases = 4\nthreads = 8\npace = \"target\"\ncache = \"64MiB\"\n\
-             [phases]\ncache = \"cold\"\nwarm_up = \"10s\"\nmeasure = \"20s\"\n\
-             [evidence]\nmin_measure = \"5s\"\n"
+            "version = 1\nname = \"mail\"\nseed = 12\n[target]\nmodel = \
+             \"{model}\"\n[workload.mailbox]\nmailboxes = 400\niops_per_mailbox = 1.0\nmailbox_size \
+             = \"64MiB\"\ndatabases = 4\nthreads = 8\npace = \"target\"\ncache = \
+             \"64MiB\"\n[phases]\ncache = \"cold\"\nwarm_up = \"10s\"\nmeasure = \
+             \"20s\"\n[evidence]\nmin_measure = \"5s\"\n"
         );
         let _ = writeln!(lines, "{model} mail {}", hash(&text));
     }

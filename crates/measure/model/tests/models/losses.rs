@@ -1,5 +1,5 @@
-//! Lost and slow components: the remaining components serve the load at the calculated rate, and
-//! events of a plan happen exactly at their times.
+//! Tests lost and slow components. The remaining components must serve the load at the calculated
+//! rate, and events of a plan must happen exactly at their times.
 
 use std::sync::atomic::AtomicBool;
 
@@ -17,7 +17,8 @@ use crate::support::{Run, load, model, run_on};
 const GB: u64 = 1_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A cluster of four nodes whose disks limit the rate: no caches, no log, no flash tier.
+/// Creates a cluster of four nodes without caches, log and flash tier, so that the disks limit the
+/// rate.
 fn disks(changes: &[(&str, &str)]) -> System {
     let own = [
         ("oplog.capacity_bytes", "0"),
@@ -42,7 +43,7 @@ fn lose(mut system: System, names: &[&str]) -> System {
     system
 }
 
-/// Returns the number of visits to stations whose names begin with a prefix.
+/// Returns the number of visits to stations whose names start with `prefix`.
 fn visits(run: &Run, prefix: &str) -> u64 {
     let stations = run.measured.stations.iter();
     stations.filter(|s| s.name.starts_with(prefix)).map(|s| s.stats.departures).sum()
@@ -50,8 +51,8 @@ fn visits(run: &Run, prefix: &str) -> u64 {
 
 #[test]
 fn three_of_four_nodes_have_three_quarters_of_the_disks_and_the_lost_one_does_nothing() {
-    // Each disk has the same number of requests in both runs, because deeper queues would make the
-    // disks faster.
+    // Both loads have the same number of requests in flight per disk, because deeper queues would
+    // make the disks faster.
     let reads = |clients| load(clients, 1.0, 40 * GB);
     let whole = run_on(disks(&[]), &reads(128), 2_000, 10_000);
     let lost = run_on(lose(disks(&[]), &["node:3"]), &reads(96), 2_000, 10_000);
@@ -59,7 +60,7 @@ fn three_of_four_nodes_have_three_quarters_of_the_disks_and_the_lost_one_does_no
     assert!((ratio / 0.75 - 1.0).abs() < 0.04, "{ratio}");
     assert!(visits(&whole, "node3.hdd") > 1_000);
     assert_eq!(visits(&lost, "node3."), 0);
-    // Every read is still one command on one disk.
+    // Each read is still one command on one disk.
     let per_read = |run: &Run| {
         let nodes = (0..4).map(|node| visits(run, &format!("node{node}.hdd"))).sum::<u64>();
         nodes as f64 / run.measured.ops as f64
@@ -69,7 +70,7 @@ fn three_of_four_nodes_have_three_quarters_of_the_disks_and_the_lost_one_does_no
 
 #[test]
 fn a_rebuild_restores_every_copy_and_a_return_only_what_was_written_meanwhile() {
-    // Each node has 4 GB, in units of 4 MiB with two copies.
+    // Each node has 4 GB of data in units of 4 MiB, with two copies.
     let mut system = System::build(
         model("adsf-hybrid", &[("model.detect_s", "2"), ("replicate.rebuild_after_s", "3")]),
         1,
@@ -94,7 +95,7 @@ fn a_rebuild_restores_every_copy_and_a_return_only_what_was_written_meanwhile() 
     assert_eq!(rebuilt(&system), 0.0, "2 s until the notice and 3 s until the rebuild");
     let mut back = system.clone();
     advance(&mut system, 4_000);
-    // The lost node stored 954 first copies, and about 954 second copies of other nodes' units.
+    // The lost node stored 954 first copies, and about as many second copies of other nodes' units.
     let own = (4 * GB).div_ceil(4 << 20) as f64;
     let all = rebuilt(&system);
     assert!((all / (2.0 * own) - 1.0).abs() < 0.15, "{all} units of {}", 2.0 * own);
@@ -111,10 +112,11 @@ fn other_nodes_serve_the_data_of_a_lost_disk_and_receive_its_copies() {
     let lost = run_on(lose(disks(&[]), &["node1.hdd:2"]), &reads, 2_000, 10_000);
     assert_eq!(visits(&lost, "node1.hdd.2"), 0);
     let share = |run: &Run, prefix: &str| visits(run, prefix) as f64 / run.measured.ops as f64;
-    // Other nodes serve a third of the reads of node 1, which is a twelfth of all reads.
+    // Other nodes now serve a third of the reads of node 1. This is a twelfth of all reads.
     assert!((share(&lost, "node1.hdd") / share(&whole, "node1.hdd") - 2.0 / 3.0).abs() < 0.05);
     assert!((lost.remote() - 1.0 / 12.0).abs() < 0.02, "{}", lost.remote());
-    // All copies with a part on the disk are rebuilt: a third of the node's copies.
+    // The disk is one of three, so a third of the node's copies have a part on it. All of these are
+    // rebuilt.
     let rebuilding = [("replicate.rebuild_after_s", "0")];
     let mut system = lose(disks(&rebuilding), &["node1.hdd:2"]);
     system.set_timer(20_000 * SECOND_NS, 7);
@@ -127,7 +129,7 @@ fn other_nodes_serve_the_data_of_a_lost_disk_and_receive_its_copies() {
     assert!((units / (node / 3.0) - 1.0).abs() < 0.15, "{units} of {node}");
 }
 
-/// Returns a pool of 12 mirrors of two drives, without caches, on which 24 GB are placed.
+/// Returns a pool of 12 mirrors of two drives, without caches, that contains 24 GB.
 fn pool(changes: &[(&str, &str)]) -> System {
     let own = [("arc.capacity_bytes", "0"), ("model.detect_s", "0")];
     let spec = model("zfs-flash", &[&own[..], changes].concat());
@@ -151,8 +153,8 @@ fn the_other_side_of_a_mirror_serves_all_reads_and_a_spare_receives_its_data() {
     assert_eq!(share(&lost, 5), 0.0);
     let expected = share(&whole, 4) + share(&whole, 5);
     assert!((share(&lost, 4) / expected - 1.0).abs() < 0.1, "{} {expected}", share(&lost, 4));
-    // With a spare, 2 GB (24 GB on 12 mirrors) are read from one drive of the mirror and written to
-    // the other.
+    // The pool has a spare. 24 GB on 12 mirrors are 2 GB a mirror, which are read from one drive of
+    // the mirror and written to the spare in place of the other.
     let mut system = lose(pool(&[]), &["drive:5"]);
     system.sim().open_window();
     while system.next().is_some() {}
@@ -221,14 +223,14 @@ fn names_of_components_are_those_of_the_stations() {
     assert!(pool.component("node:0").is_err());
 }
 
-/// Returns a plan of 120 s on a model, at a rate that one disk sustains. `rest` contains events and
-/// limits.
+/// Returns a plan of 120 s on a model, with a rate that a single disk sustains. `rest` contains
+/// events and limits.
 fn plan(model: &str, rest: &str) -> Plan {
     let text = format!(
-        "version = 1\nname = \"p\"\nseed = 5\n{rest}\n[target]\nmodel = \"{model}\"\n\
-         [[workload.matrix]]\nname = \"load\"\nclients = 8\narrival = \"poisson\"\nrate = 60\nfiles = 4\nfile_size = \"1GiB\"\n\
-         sizes = \"16KiB\"\nreads = 70\n\
-         [phases]\nwarm_up = \"1s\"\nmeasure = \"120s\"\n[evidence]\nmin_measure = \"1s\"\n"
+        "version = 1\nname = \"p\"\nseed = 5\n{rest}\n[target]\nmodel = \
+         \"{model}\"\n[[workload.matrix]]\nname = \"load\"\nclients = 8\narrival = \
+         \"poisson\"\nrate = 60\nfiles = 4\nfile_size = \"1GiB\"\nsizes = \"16KiB\"\nreads = \
+         70\n[phases]\nwarm_up = \"1s\"\nmeasure = \"120s\"\n[evidence]\nmin_measure = \"1s\"\n"
     );
     Plan::parse(&text, "p.toml").unwrap_or_else(|e| panic!("{e}"))
 }
@@ -250,7 +252,8 @@ fn record(plan: &Plan) -> Recording {
     .unwrap()
 }
 
-/// Returns the rows of the load in the first `until_s` seconds of the measured phase.
+/// Returns the rows of the measured load, up to `until_s` seconds after the start of the
+/// measurement.
 fn rows(recording: &Recording, until_s: u64) -> Vec<Row> {
     let phase = recording.phases.iter().position(|p| p.duration_ns > 100 * SECOND_NS).unwrap();
     let end_ns = recording.phases[phase].start_ns + until_s * SECOND_NS;
@@ -275,7 +278,7 @@ fn events_happen_at_their_times_and_change_nothing_before() {
     let at = |s: u64| Some(measure_ns + s * SECOND_NS);
     assert_eq!(times, (at(40), at(80)));
     assert!(without.events.is_empty());
-    // The system notices the loss after 5 s, and no request waits for this twice.
+    // The system detects the loss after 5 s. A request waits for the detection at most once.
     let largest_ns = with.classes.iter().map(|class| class.latency_ns_max).max().unwrap();
     assert!((4_500_000_000..5_500_000_000).contains(&largest_ns), "{largest_ns}");
     let again = record(&plan("vsan-hybrid", NODE));
@@ -287,8 +290,8 @@ fn a_loss_beyond_the_redundancy_fails_the_io() {
     let two = format!(
         "{NODE}[[event]]\nname = \"second\"\nafter = \"node\"\ndelay = \"10s\"\nfail = \"node:2\"\n"
     );
-    let drives = "[[event]]\nname = \"a\"\nat = \"40s\"\nfail = \"drive:4\"\n[[event]]\nname = \"b\"\n\
-                  at = \"42s\"\nfail = \"drive:5\"\n";
+    let drives = "[[event]]\nname = \"a\"\nat = \"40s\"\nfail = \"drive:4\"\n[[event]]\nname = \
+                  \"b\"\nat = \"42s\"\nfail = \"drive:5\"\n";
     let alone = "[[event]]\nname = \"a\"\nat = \"40s\"\nfail = \"hdd:0\"\n";
     for (model, events) in
         [("vsan-hybrid", two.as_str()), ("zfs-flash", drives), ("single-hdd", alone)]
@@ -311,9 +314,10 @@ fn a_loss_beyond_the_redundancy_fails_the_io() {
 
 #[test]
 fn a_stream_starts_at_its_event_and_ends_at_the_undo() {
-    let text = "[[event]]\nname = \"backup\"\nat = \"40s\"\nundo_at = \"80s\"\n[[workload.matrix]]\n\
-                name = \"backup\"\nstart = \"event:backup\"\nfile_size = \"4GiB\"\nfiles = 1\n\
-                sizes = \"256KiB\"\npatterns = \"sequential\"\n";
+    let text = "[[event]]\nname = \"backup\"\nat = \"40s\"\nundo_at = \
+                \"80s\"\n[[workload.matrix]]\nname = \"backup\"\nstart = \
+                \"event:backup\"\nfile_size = \"4GiB\"\nfiles = 1\nsizes = \"256KiB\"\npatterns = \
+                \"sequential\"\n";
     let with = record(&plan("single-hdd", text));
     let measure_ns = with.phases.iter().find(|p| p.duration_ns > 100 * SECOND_NS).unwrap().start_ns;
     let own = with.series.iter().filter(|row| row.name == "backup.read");

@@ -1,5 +1,5 @@
-//! A mail store on a model: the phases and the evidence are complete, and a seed determines all
-//! results.
+//! Tests a mail store on a model: the phases and the evidence are complete, and the seed determines
+//! all results.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,11 +13,11 @@ use plimsoll_record::recording::Recording;
 /// Plan of a small store, with every phase that a model can run.
 fn plan(changes: &[(&str, &str)]) -> ResolvedPlan {
     let mut text = String::from(
-        "version = 1\nname = \"modelled\"\nseed = 7\n[target]\nmodel = \"zfs-flash\"\n\
-         [workload.mailbox]\nmailboxes = 100\niops_per_mailbox = 4.0\nmailbox_size = \"20MiB\"\n\
-         databases = 2\nthreads = 8\npace = \"target\"\ncache = \"64MiB\"\n\
-         soft_recovery_log_files = 2\nstreaming_backup = true\n\
-         [phases]\ncache = \"cold\"\nwarm_up = \"2m\"\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"5s\"\n",
+        "version = 1\nname = \"modelled\"\nseed = 7\n[target]\nmodel = \
+         \"zfs-flash\"\n[workload.mailbox]\nmailboxes = 100\niops_per_mailbox = 4.0\nmailbox_size = \
+         \"20MiB\"\ndatabases = 2\nthreads = 8\npace = \"target\"\ncache = \
+         \"64MiB\"\nsoft_recovery_log_files = 2\nstreaming_backup = true\n[phases]\ncache = \
+         \"cold\"\nwarm_up = \"2m\"\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"5s\"\n",
     );
     for (from, to) in changes {
         assert!(text.contains(from), "{from}");
@@ -65,7 +65,7 @@ fn phases_and_evidence_are_those_of_a_real_run() {
     // The backup reads every page in use.
     let used: u64 = recording.instances.iter().map(|i| i.size_bytes_final).sum();
     assert_eq!(phase(&recording, PhaseKind::Backup).read_bytes, used);
-    // The open loop sustains its 400 I/Os per second.
+    // The open loop sustains its target of 400 I/Os per second.
     let transactional = || recording.classes.iter().filter(|class| class.group == "transactional");
     let ios: u64 = transactional().map(|class| class.count).sum();
     assert!((23_000..=25_000).contains(&ios), "{ios}");
@@ -93,7 +93,7 @@ fn phases_and_evidence_are_those_of_a_real_run() {
     }
 }
 
-/// The internal statistics of the system agree with the counts of the load and with one another.
+/// The system's internal statistics agree with each other and with the I/Os that the load counted.
 #[test]
 fn the_inner_statistics_agree_with_the_load() {
     let recording = carried_out(&plan(&[]));
@@ -108,8 +108,8 @@ fn the_inner_statistics_agree_with_the_load() {
         .filter(|class| class.name.ends_with("flush"))
         .map(|class| class.count)
         .sum();
-    // The two counts treat operations at the start and at the end of the phase differently, so a
-    // small difference is allowed.
+    // Operations at the start and end of the phase may be in only one of the two counts, so a small
+    // difference is allowed.
     let node = &inside.nodes[0];
     let reads: u64 = node.reads.values().map(|tally| tally.ios).sum();
     let writes: u64 = node.writes.values().map(|tally| tally.ios).sum();
@@ -149,7 +149,7 @@ fn a_seed_decides_the_evidence_to_the_byte() {
     assert!(first != other);
 }
 
-/// Sets the flag at the start of the measurement.
+/// Watcher that sets the flag when the measurement starts.
 struct Impatient<'a>(&'a AtomicBool);
 
 impl Watcher for Impatient<'_> {
@@ -187,6 +187,6 @@ fn a_closed_loop_with_warm_caches_reads_from_memory() {
     let inside = recording.observed.inside.as_ref().unwrap();
     let reads = &inside.nodes[0].reads;
     let all: u64 = reads.values().map(|tally| tally.ios).sum();
-    // The data has 2 GB and the cache 180 GB, so nearly all reads are hits.
+    // The store has 2 GB of data and the cache has 180 GB, so nearly all reads are hits.
     assert!(reads["dram"].ios as f64 > 0.99 * all as f64, "{reads:?}");
 }

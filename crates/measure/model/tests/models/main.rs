@@ -1,4 +1,4 @@
-//! Modelled systems, checked against theory, documentation and stored evidence.
+//! Tests models of storage systems against theory, documentation and stored evidence.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../support/mod.rs"]

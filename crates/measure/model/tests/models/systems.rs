@@ -1,4 +1,5 @@
-//! The other shipped models: each model runs, and shows the behaviour for which it was made.
+//! Tests of the other shipped models. Each model runs and shows the behaviour that it was made to
+//! simulate.
 
 use crate::support::{self, load, model, run};
 use plimsoll_model::blocks::{Action, Request, Source};
@@ -18,7 +19,7 @@ fn every_shipped_model_runs_and_says_where_its_numbers_come_from() {
             let reported = fact.from == Provenance::Chosen || fact.from == Provenance::Assumed;
             assert!(reported || !fact.note.is_empty(), "{}: {path} names no source", shipped.name);
         }
-        // `run` asserts Little's law at every station. Two runs with the same seed must be
+        // `run` asserts Little's law at every station. Two runs with the same seed must also be
         // identical.
         let once = || run(Spec::load(shipped.name).unwrap(), &load(8, 0.6, 2 * GB), 500, 3_000);
         let (a, b) = (once(), once());
@@ -34,7 +35,8 @@ fn every_shipped_model_runs_and_says_where_its_numbers_come_from() {
 #[test]
 fn a_clone_goes_on_as_the_system_would_and_apart_from_it() {
     for shipped in shipped() {
-        // The clone is made during a run: caches and logs are filled, and requests are in flight.
+        // The clone is made during a run, when caches and logs are filled and requests are in
+        // flight.
         let spec = Spec::load(shipped.name).unwrap();
         let system = run(spec, &load(8, 0.6, 2 * GB), 500, 2_000).system;
         let on = |mut system: System| -> Vec<_> {
@@ -66,22 +68,23 @@ fn a_model_on_top_of_another_changes_only_what_it_says() {
 
 #[test]
 fn a_thousand_heavy_mailboxes_fit_on_four_hybrid_hosts() {
-    // Each of four hosts has 1 TB of data and 200 I/Os per second of 32 KB, 60 % of them reads. The
-    // published test passed with reads below 20 ms and writes below 10 ms.
+    // Each of four hosts has 1 TB of data and 200 I/Os per second of 32 KB; 60 % are reads. In the
+    // published test, reads took less than 20 ms and writes less than 10 ms.
     let mut mail = load(64, 0.6, 1000 * GB);
     mail.arrivals_per_s = Some(800.0);
     let run = run(model("vsan-hybrid", &[]), &mail, 2_000, 6_000);
     assert!((run.rate() / 800.0 - 1.0).abs() < 0.05, "{}", run.rate());
     assert!(run.ms("read") < 20.0 && run.ms("write") < 10.0, "{}", run.ms("read"));
-    // Every write goes to the flash of two hosts. Another host serves half of the reads.
+    // Every write goes to the flash of two hosts. Half of the reads are served by another host.
     assert_eq!(run.writes_to(Source::Log), 1.0);
     assert!((run.remote() - 0.5).abs() < 0.03, "{}", run.remote());
 }
 
 #[test]
 fn the_flash_read_cache_holds_what_fits() {
-    // Each host reads a quarter of a gigabyte, and every line is cached on one host only. After
-    // some time, a cache of 1 GB contains all of the data, and a cache of 25 MB a tenth of it.
+    // The data has a quarter of a gigabyte per host, and each line is cached on only one host.
+    // After some time, a cache of 1 GB contains all of the data, and a cache of 25 MB a tenth of
+    // it.
     let reads = load(64, 1.0, GB / 4);
     let cache = |bytes| {
         run(model("vsan-hybrid", &[("readcache.capacity_bytes", bytes)]), &reads, 40_000, 8_000)
@@ -103,8 +106,8 @@ fn a_full_write_buffer_waits_for_the_disks() {
     assert_eq!(full.reading("buffer", "spilled"), 0.0);
 }
 
-/// Returns the mean time of a 4 KiB write in ms. Only one write is in flight. It uses FUA
-/// (`durable`) or is followed by a flush.
+/// Returns the mean time in ms of a 4 KiB write when only one write is in flight. If `durable` is
+/// true, it uses FUA. If `flush` is true, a flush follows each write.
 fn write_ms(name: &str, sequential: bool, durable: bool, flush: bool) -> f64 {
     const COUNT: u64 = 400;
     let mut system = System::build(Spec::load(name).unwrap(), 1).unwrap();
@@ -126,9 +129,9 @@ fn write_ms(name: &str, sequential: bool, durable: bool, flush: bool) -> f64 {
 
 #[test]
 fn durable_writes_pay_for_the_rotation_or_the_flush() {
-    // The disk has 7,200 rpm and no write cache. An append waits until its sector passes again, so
-    // there are 120 per second, with a flush as well as with FUA. A random write takes a mean seek,
-    // the settling time and half a rotation.
+    // The disk rotates at 7,200 rpm and has no write cache. An append waits until its sector passes
+    // again, so there are 120 appends a second, with FUA as well as with a flush. A random write
+    // takes a mean seek, the settling time and half a rotation.
     let turn_ms = 60e3 / 7200.0;
     for (durable, flush) in [(true, false), (false, true)] {
         let append = write_ms("single-hdd", true, durable, flush);
@@ -136,8 +139,8 @@ fn durable_writes_pay_for_the_rotation_or_the_flush() {
         let random = write_ms("single-hdd", false, durable, flush);
         assert!((random / (8.2 + 0.5 + 0.5 * turn_ms) - 1.0).abs() < 0.1, "{random} ms");
     }
-    // A client NVMe drive acknowledges plain writes from its buffer. FUA and a flush both add 500
-    // us.
+    // A client NVMe drive acknowledges plain writes from its buffer. FUA adds 500 us, and so does a
+    // flush.
     let buffered = write_ms("laptop-nvme", true, false, false);
     let (fua, flushed) =
         (write_ms("laptop-nvme", true, true, false), write_ms("laptop-nvme", true, false, true));
@@ -145,8 +148,8 @@ fn durable_writes_pay_for_the_rotation_or_the_flush() {
     assert!((flushed - fua).abs() < 0.02, "{flushed} and {fua} ms");
 }
 
-/// Returns the rate and the write amplification of sustained 128 KiB random writes on the laptop's
-/// drive, without its fast area.
+/// Returns the rate and the write amplification of sustained 128 KiB random writes on the laptop
+/// drive, whose fast area is disabled.
 fn sustained(filled_bytes: u64) -> (f64, f64) {
     let mut writes = load(1, 0.0, filled_bytes);
     (writes.depth, writes.io_bytes, writes.files) = (16, 131_072, 1);
@@ -156,9 +159,9 @@ fn sustained(filled_bytes: u64) -> (f64, f64) {
 
 #[test]
 fn a_drive_gets_slower_as_it_fills() {
-    // If the share u of the capacity is in use, the write amplification is that of a spare factor
-    // of (1 + 0.09) / u - 1. The rate is inversely proportional to it, except that moving pages
-    // also needs reads.
+    // If the share `u` of the capacity is in use, the spare factor is (1 + 0.09) / u - 1. It
+    // determines the write amplification. The rate is nearly inversely proportional to the write
+    // amplification, but moving pages also takes reads.
     let ((half, a), (full, b)) = (sustained(500 * GB), sustained(1000 * GB));
     assert!((a - 1.2).abs() < 0.15 && (b - 6.2).abs() < 0.6, "{a} {b}");
     let ratio = half / full;
@@ -187,8 +190,8 @@ fn a_cloud_volume_sustains_its_baseline_only() {
 
 #[test]
 fn one_disk_gives_a_hundred_random_reads_a_second_alone() {
-    // The mean seek takes 8.2 ms and half a rotation 4.17 ms, so a single client reaches 80 reads
-    // per second. Outer tracks have more sectors, which makes the seeks a little shorter.
+    // The mean seek takes 8.2 ms and half a rotation takes 4.17 ms, so a single client reaches 80
+    // reads per second. Outer tracks have more sectors, so seeks are a little shorter.
     let one = |clients| MatrixLoad { files: 1, io_bytes: 4096, ..load(clients, 1.0, 3900 * GB) };
     let alone = run(model("single-hdd", &[]), &one(1), 100, 2_000);
     let queued = run(model("single-hdd", &[]), &one(32), 500, 4_000);
@@ -203,8 +206,8 @@ fn one_disk_gives_a_hundred_random_reads_a_second_alone() {
 
 #[test]
 fn two_file_systems_differ_by_their_serial_part() {
-    // The published rates with 16 threads are 7,288 and 6,796 IOPS. The think time of the threads
-    // is 1.41 ms, which is fitted to the first rate.
+    // The published rates with 16 threads are 7,288 and 6,796 IOPS. The think time of 1.41 ms is
+    // fitted to the first rate.
     let compare = |name, threads: u32| {
         let mut load = load(threads, 0.6, 40 * GB);
         load.think_ns = 1_410_000;
@@ -219,7 +222,7 @@ fn two_file_systems_differ_by_their_serial_part() {
     let (a, b) = (compare("fs-ntfs", 16), compare("fs-refs", 16));
     assert!((a / 7288.0 - 1.0).abs() < 0.03, "{a}");
     assert!(((b / a) / (6796.0 / 7288.0) - 1.0).abs() < 0.02, "{b} {a}");
-    // The difference is caused by contention, so it is smaller with fewer threads.
+    // Contention causes the difference, so it is smaller with fewer threads.
     let fewer = compare("fs-refs", 4) / compare("fs-ntfs", 4);
     assert!(fewer > b / a + 0.01, "{fewer} {}", b / a);
     // The guest's four processors are saturated at about 18,000 operations per second. The
@@ -230,8 +233,8 @@ fn two_file_systems_differ_by_their_serial_part() {
 
 #[test]
 fn a_failed_model_says_where_and_what() {
-    let text = "[model]\nname = \"x\"\nentry = \"a\"\nnodes = 2\nfailed_nodes = 2\nfrom = \"chosen\"\n\
-        [block.a]\nkind = \"hdd\"\n";
+    let text = "[model]\nname = \"x\"\nentry = \"a\"\nnodes = 2\nfailed_nodes = 2\nfrom = \
+                \"chosen\"\n[block.a]\nkind = \"hdd\"\n";
     let message = System::parse("x", text, 1).err().map(|e| e.to_string()).unwrap_or_default();
     assert!(message.contains("failed_nodes") && message.contains("0 to 1"), "{message}");
 }

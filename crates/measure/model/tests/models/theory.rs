@@ -1,7 +1,7 @@
 //! Compares stations with queueing theory. The 95 % confidence interval of the simulated mean is
-//! 0.5 % (for loads up to 0.8) or 1 % (for higher loads). The exact value must be inside this
-//! interval, and Little's law must be true at every station. The only choice in these runs is the
-//! seeds, which are small integers.
+//! 0.5 % (for loads up to 0.8) or 1 % (for higher loads). This interval must contain the exact
+//! value, and Little's law must be true at every station. Only the seeds of these runs were chosen;
+//! they are small integers.
 
 mod mva;
 mod queues;
@@ -23,10 +23,10 @@ fn assert_little(sim: &mut Sim) {
     }
 }
 
-/// Returns the mean sojourn time of `count` customers, in seconds, at one station with Poisson
-/// arrivals. The count is determined before the run, from the asymptotic variance (W. Whitt,
-/// "Planning queueing simulations", Management Science 35(11), 1989). If the run stopped when the
-/// interval is narrow, both mean and interval would be biased.
+/// Returns the mean sojourn time in seconds of `count` customers at one station with Poisson
+/// arrivals. `count` is chosen before the run, from the asymptotic variance (W. Whitt, "Planning
+/// queueing simulations", Management Science 35(11), 1989). A run that stopped as soon as its
+/// interval is narrow would have a biased mean and interval.
 fn open(order: Order, servers: u32, load: f64, variation: f64, count: u64, seed: u64) -> Estimate {
     let mut sim = Sim::new(seed);
     let station = sim.add_station("station", servers, order);
@@ -116,8 +116,8 @@ fn m_g_1_with_variable_service() {
 
 #[test]
 fn random_order_has_the_mean_of_first_come_first_served() {
-    // Every order of service that ignores service times has the same mean number of customers, and
-    // therefore the same mean time.
+    // If the order of service does not depend on the service times, the mean number of customers is
+    // always the same, and so is the mean time.
     let got = open(Order::Disordered { random_share: 1.0 }, 1, 0.8, 1.0, 18_000_000, 4);
     let expected = mmc_sojourn_s(1, 0.8 / (SERVICE_NS * 1e-9), SERVICE_NS * 1e-9);
     check("M/M/1 random order", got, expected, 0.005);
@@ -125,7 +125,8 @@ fn random_order_has_the_mean_of_first_come_first_served() {
 
 #[test]
 fn processor_sharing_is_insensitive_to_the_service_distribution() {
-    // M/G/1-PS has the mean of M/M/1 for any G (Kleinrock, volume 2, section 4.4).
+    // M/G/1-PS has the same mean as M/M/1 for any distribution G (Kleinrock, volume 2, section
+    // 4.4).
     for (variation, seed) in [(0.0, 1), (1.0, 2)] {
         let got = open(Order::ProcessorSharing, 1, 0.7, variation, 6_000_000, seed);
         let expected = mmc_sojourn_s(1, 0.7 / (SERVICE_NS * 1e-9), SERVICE_NS * 1e-9);
@@ -160,8 +161,8 @@ fn closed(centres: &[Centre], population: u32, seed: u64, count: u64) -> Estimat
             sim.open_window();
         }
         if done >= 20_000 {
-            // In a closed network, the rate is exactly the population divided by the mean cycle
-            // time.
+            // In a closed network, the cycle rate is exactly the population divided by the mean
+            // cycle time.
             means.add((sim.now_ns() - submitted_ns) as f64 * 1e-9);
         }
         submit(&mut sim);
@@ -187,8 +188,8 @@ fn closed_networks_by_mean_value_analysis() {
 
 #[test]
 fn background_yields_to_foreground() {
-    // Non-preemptive priority M/M/1 (A. Cobham, 1954): W_fg = R / (1 - ρ1), with R the mean
-    // residual service ρ (= 0.8 here, exponential) and ρ1 = 0.4.
+    // Non-preemptive priority M/M/1 (A. Cobham, 1954): W_fg = R / (1 - ρ1). The mean residual
+    // service R is ρ = 0.8 (exponential), and ρ1 is 0.4.
     let mut sim = Sim::new(9);
     let station = sim.add_station("station", 1, fcfs());
     let mut arrivals = Stream::new(9, "arrivals");
@@ -221,9 +222,9 @@ fn background_yields_to_foreground() {
 }
 #[test]
 fn intervals_hold_the_truth_as_often_as_they_say() {
-    // One seed proves little: of 24 intervals of 95 %, about one misses the exact value, even if
-    // the simulation is correct. Four or more misses would occur in one of 20 such tests, six or
-    // more in one of 1,000.
+    // A single seed proves little. Of 24 intervals of 95 %, about one misses the exact value even
+    // if the simulation is correct. Four or more misses would occur in one of 20 such tests, and
+    // six or more in one of 1,000.
     let expected = mg1_sojourn_s(0.7 / (SERVICE_NS * 1e-9), SERVICE_NS * 1e-9, 0.0);
     let held =
         (100..124).filter(|&seed| open(fcfs(), 1, 0.7, 0.0, 300_000, seed).holds(expected)).count();

@@ -1,15 +1,15 @@
-//! Simulates the array with layouts and loads that no published table contains: narrow parity
-//! groups, one operation at a time, sequential streams. There are no measurements to compare with,
-//! but physics excludes some results.
+//! Simulates the array with layouts and loads that are not in the published table: narrow parity
+//! groups, one operation at a time, and sequential streams. There are no measurements for them, but
+//! physics excludes some results.
 
 use crate::support::{Run, model, run};
 use plimsoll_model::blocks::Source;
 use plimsoll_model::run::{MatrixLoad, Pattern};
 use plimsoll_model::spec::Spec;
 
-/// Bandwidth of four ports of 10 Gbit/s.
+/// Bandwidth of the array's four ports of 10 Gbit/s.
 const PORTS_BYTES_PER_S: f64 = 4.0 * 1.25e9;
-/// Relative variation of rates and latencies between runs of 8,000 operations.
+/// Relative difference of rates and latencies between runs of 8,000 operations.
 const NOISE: f64 = 0.05;
 
 fn raidz(groups: &str, width: &str, parity: &str) -> Spec {
@@ -28,8 +28,8 @@ fn raidz(groups: &str, width: &str, parity: &str) -> Spec {
     )
 }
 
-/// Returns a layout with four groups of 4 + 1 drives. (The function `wide` returns the 4 + 2 drives
-/// of the published table.)
+/// Returns a layout with four groups of 4 + 1 drives. (`wide` returns the published layout, with
+/// groups of 4 + 2 drives.)
 fn narrow() -> Spec {
     twenty("4", "5")
 }
@@ -55,15 +55,17 @@ fn load(io_kib: u64, read_share: f64, depth: u32, pattern: Pattern) -> MatrixLoa
 fn carry(spec: Spec, load: &MatrixLoad) -> Run {
     let run = run(spec, load, 6_000, 8_000);
     let (rate, latency_s) = (run.rate(), run.measured.latency_ns_mean(|_| true) * 1e-9);
-    // By Little's law, rate × latency cannot exceed the number of outstanding operations.
+    // By Little's law, rate × latency cannot exceed the number of operations in flight.
     let inside = rate * latency_s;
     let let_in = f64::from(load.clients * load.depth);
     assert!(inside <= let_in * (1.0 + NOISE), "{inside} inside of {let_in}");
     if load.depth == 1 {
-        // Without a barrier, clients never wait, so all operations are always outstanding.
+        // At depth 1, a client never waits for a barrier, so the maximum number of operations is
+        // always in flight.
         assert!(inside >= let_in * (1.0 - NOISE), "{inside} inside of {let_in}");
     }
-    // Reads and writes pass the ports in opposite directions, so only the larger part counts.
+    // Reads and writes pass the ports in opposite directions, so only the larger of the two amounts
+    // counts.
     let data = rate * (1.0 - load.metadata_share) * load.io_bytes as f64;
     let busier = data * load.read_share.max(1.0 - load.read_share);
     assert!(busier <= PORTS_BYTES_PER_S, "{busier} bytes/s through the ports");
@@ -78,7 +80,7 @@ fn larger_ios_carry_more_bytes_in_fewer_operations() {
             for io_kib in [4, 16, 64, 128] {
                 let load = load(io_kib, read_share, 4, pattern);
                 let rate = match pattern {
-                    // With streams, the queues of the drives become full later than with random
+                    // For streams, the queues of the drives take longer to fill than for random
                     // loads.
                     Pattern::Sequential => stream(narrow(), &load).rate(),
                     _ => carry(narrow(), &load).rate(),
@@ -111,8 +113,8 @@ fn one_at_a_time_is_less_and_sooner() {
     }
 }
 
-/// Runs streams whose read-ahead has reached its maximum distance, because each client reads 8 MiB
-/// in the warm-up.
+/// Runs streams after a warm-up in which each client reads 8 MiB, so that the read-ahead has
+/// reached its maximum distance.
 fn stream(spec: Spec, load: &MatrixLoad) -> Run {
     stream_of(spec, load, 12_000)
 }
@@ -126,8 +128,8 @@ fn stream_of(spec: Spec, load: &MatrixLoad, measure_ops: u64) -> Run {
     run
 }
 
-/// Returns four layouts: raidz1 of 4 + 1 and of 3 + 1 on twenty drives, raidz2 of 4 + 2, and
-/// mirrors.
+/// Returns four layouts: raidz1 of 4 + 1 drives and of 3 + 1 drives (twenty drives each), raidz2 of
+/// 4 + 2 drives, and mirrors.
 fn layouts() -> [Spec; 4] {
     [narrow(), twenty("5", "4"), wide(), model("zfs-flash", &[])]
 }
@@ -141,8 +143,8 @@ fn streams_are_read_as_fast_as_ports_or_processors_allow() {
             let rate = stream(spec.clone(), &reads).rate();
             let random = carry(spec.clone(), &load(io_kib, 1.0, 4, Pattern::Random)).rate();
             assert!(rate >= factor * random, "{io_kib} KiB: {rate} of {random}");
-            // Load of an operation on a port and on the cores: its own work, an occasional name
-            // operation, and the checksum of its part of a record.
+            // Computes how long an operation occupies a port and the cores. This includes its own
+            // work, its share of the name operations, and the checksum of its part of a record.
             let data = 1.0 - reads.metadata_share;
             let bytes = reads.io_bytes as f64;
             let port = of("net.rate_bytes_per_s") * of("net.efficiency_ratio");
@@ -166,14 +168,14 @@ fn what_is_read_ahead_is_read_from_the_drives_once() {
         let record = of("records.record_bytes");
         let drives = run.measured.stations.iter().filter(|s| s.name.starts_with("drive"));
         let commands = drives.map(|s| s.stats.departures).sum::<u64>() as f64;
-        // Reading a record of a raidz occupies its whole group (`whole_group_reads`).
+        // A read of a raidz record occupies its whole group (`whole_group_reads`).
         let columns = if record > 65_536.0 { of("pool.width") } else { 1.0 };
         let read = commands / columns * record;
         let requested =
             run.measured.ops as f64 * (1.0 - reads.metadata_share) * reads.io_bytes as f64;
         assert!((read / requested - 1.0).abs() < 0.15, "{read} bytes of {requested}");
-        // The first read of each record is counted as served by the drives; later reads of the
-        // record are counted as served by memory.
+        // The first read of each record counts as served by the drives. Later reads of the record
+        // count as served by memory.
         let first = reads.io_bytes as f64 / record;
         let share = run.reads_from(Source::Ssd);
         assert!((share / first - 1.0).abs() < 0.1, "{share} of {first}");
@@ -182,7 +184,8 @@ fn what_is_read_ahead_is_read_from_the_drives_once() {
 
 #[test]
 fn streams_are_written_as_fast_as_random_writes() {
-    // Published for mirrors on full drives: 825 to 971 MB/s with every size and pattern.
+    // For mirrors on full drives, the published rates are 825 to 971 MB/s with every size and
+    // pattern.
     for spec in layouts() {
         for io_kib in [4, 32, 128] {
             let of = |pattern| stream(spec.clone(), &load(io_kib, 0.0, 4, pattern)).rate();
@@ -201,7 +204,7 @@ fn a_stream_of_reads_and_writes_lies_between_both() {
             };
             let (read, mixed, written) = (at(1.0), at(0.5), at(0.0));
             let (low, high) = (read.min(written), read.max(written));
-            // Ports transfer in both directions at once, so a mix may exceed the rate of reads
+            // Ports transfer in both directions at the same time, so a mix may be faster than reads
             // alone.
             let both = 1.0 / (0.5 / read).max(0.5 / written);
             assert!(mixed > 0.9 * low, "{io_kib} KiB: {mixed}, {read} and {written}");
@@ -212,22 +215,22 @@ fn a_stream_of_reads_and_writes_lies_between_both() {
 
 #[test]
 fn parity_costs_the_share_of_the_bytes_that_it_is() {
-    // The drives limit these writes. Of the written bytes, 4/5 are data on 20 drives, and 2/3 are
-    // data on 24 drives.
+    // The drives limit these writes. On 20 drives, 4/5 of the written bytes are data; on 24 drives,
+    // 2/3 are data.
     let large = load(128, 0.0, 4, Pattern::Random);
     let (narrow, wide) = (carry(narrow(), &large).rate(), carry(wide(), &large).rate());
     let expected = (20.0 * 4.0 / 5.0) / (24.0 * 4.0 / 6.0);
     assert!((narrow / wide / expected - 1.0).abs() < 0.1, "{} of {expected}", narrow / wide);
 }
 
-/// Returns the mean latency of a single client with one operation at a time, in microseconds.
+/// Returns the mean latency in microseconds of a single client with one operation in flight.
 fn alone_us(spec: &Spec, io_kib: u64, read_share: f64, pattern: Pattern) -> f64 {
     let one =
         MatrixLoad { clients: 1, metadata_share: 0.0, ..load(io_kib, read_share, 1, pattern) };
     1e-3 * run(spec.clone(), &one, 1_000, 4_000).measured.latency_ns_mean(|_| true)
 }
 
-/// Returns the time of a single operation without the checksums and the drives.
+/// Returns the time that a single operation takes without the checksums and the drives.
 fn way_us(spec: &Spec, io_kib: u64, work: &str) -> f64 {
     let of = |path: &str| spec.value(path).unwrap();
     let port = of("net.rate_bytes_per_s") * of("net.efficiency_ratio");
@@ -246,7 +249,7 @@ fn a_lone_read_takes_the_sum_of_its_path() {
         let sum_us = way_us + 1e-3 * record * of("pool.read_ns_per_byte") + drive_us;
         let latency_us = alone_us(&spec, 4, 1.0, Pattern::Uniform);
         // The read waits for the slowest of several drives, whose times vary. This takes less than
-        // twice the mean time.
+        // twice the mean time of a drive.
         assert!(latency_us > 0.97 * sum_us, "{latency_us} of {sum_us} us");
         assert!(latency_us < sum_us + drive_us, "{latency_us} of {sum_us} us");
         // In a stream, drives and checksums have finished before the client requests the data.

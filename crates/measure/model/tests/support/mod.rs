@@ -1,4 +1,4 @@
-//! Small versions of the shipped models, and a load for them.
+//! Small versions of the shipped models, and a load to run on them.
 // Each test file uses only a part of this module. An invalid model makes the test fail.
 #![allow(dead_code, clippy::unwrap_used)]
 
@@ -7,13 +7,13 @@ use plimsoll_model::run::{Limits, MatrixLoad, Pattern, RunResult, simulate};
 use plimsoll_model::spec::Spec;
 use plimsoll_model::system::System;
 
-/// Results of a run, and the system after the run.
+/// Results of a run, and the state of the system after the run.
 pub struct Run {
     pub measured: RunResult,
     pub system: System,
 }
 
-/// Returns a model in which some fields are changed.
+/// Returns a shipped model with changed fields.
 pub fn model(name: &str, changes: &[(&str, &str)]) -> Spec {
     let mut spec = Spec::load(name).unwrap();
     for (path, value) in changes {
@@ -22,7 +22,7 @@ pub fn model(name: &str, changes: &[(&str, &str)]) -> Spec {
     spec
 }
 
-/// Returns a closed loop of 32 KiB I/Os at random addresses.
+/// Returns a load of 32 KiB I/Os at random addresses, in a closed loop.
 pub fn load(clients: u32, read_share: f64, file_bytes: u64) -> MatrixLoad {
     MatrixLoad {
         clients,
@@ -41,7 +41,7 @@ pub fn load(clients: u32, read_share: f64, file_bytes: u64) -> MatrixLoad {
     }
 }
 
-/// Runs a load; asserts Little's law at every station.
+/// Runs a load and asserts Little's law at every station.
 pub fn run(spec: Spec, load: &MatrixLoad, warm_up_ops: u64, measure_ops: u64) -> Run {
     run_on(System::build(spec, 1).unwrap(), load, warm_up_ops, measure_ops)
 }
@@ -77,17 +77,17 @@ impl Run {
         sums.0 as f64 / sums.1.max(1) as f64
     }
 
-    /// Returns the share of the reads that a location served.
+    /// Returns the share of the reads that `source` served.
     pub fn reads_from(&self, source: Source) -> f64 {
         self.share(|inside| inside.reads, source)
     }
 
-    /// Returns the share of the writes that went to a location.
+    /// Returns the share of the writes that went to `place`.
     pub fn writes_to(&self, place: Source) -> f64 {
         self.share(|inside| inside.writes, place)
     }
 
-    /// Returns the share of the reads that needed data from another node.
+    /// Returns the share of the reads whose data came from another node.
     pub fn remote(&self) -> f64 {
         let sums = self.measured.inside.iter().fold((0, 0), |(part, all), inside| {
             (part + inside.remote_reads.ios, all + inside.reads_all().ios)
@@ -95,7 +95,7 @@ impl Run {
         sums.0 as f64 / sums.1.max(1) as f64
     }
 
-    /// Returns a reading of a block, added over all nodes.
+    /// Returns the sum of a block's reading over all nodes.
     pub fn reading(&self, block: &str, reading: &str) -> f64 {
         let mut sum = 0.0;
         self.system.readings(&mut |b, _, r, value| {

@@ -1,4 +1,4 @@
-//! The client and an independent relay count the same calls.
+//! The client's counters and an independent relay must count the same calls.
 
 use crate::relay;
 use crate::support::Ganesha;

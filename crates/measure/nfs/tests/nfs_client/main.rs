@@ -1,4 +1,4 @@
-//! The client against a real NFS server, and against servers that lose state.
+//! Tests the client against a real NFS server, and against servers that lose state.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../support/forgetful.rs"]

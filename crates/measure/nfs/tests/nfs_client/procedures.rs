@@ -1,4 +1,5 @@
-//! Every procedure against a real NFS-Ganesha, checked against the exported directory itself.
+//! Tests every procedure against a real NFS-Ganesha, and checks the result in the exported
+//! directory.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -72,7 +73,7 @@ fn every_procedure_does_what_it_says() {
 
     let verifier = *b"verifier";
     for _ in 0..2 {
-        // The second is a retransmission of the same call, which must succeed because of EXCLUSIVE.
+        // The second call is a retransmission of the first. It must succeed because of EXCLUSIVE.
         let how = CreateHow::Exclusive(verifier);
         client.call(&Op::Create { dir: deep, name: b"x", how, into: None }, b"x").unwrap();
     }

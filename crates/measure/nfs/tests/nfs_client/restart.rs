@@ -1,5 +1,5 @@
-//! A server is killed and restarted during the run. The run continues, no acknowledged stable or
-//! committed write is lost, and latencies and events include the outage.
+//! Kills and restarts a server during the run. The run must continue, no acknowledged stable or
+//! committed write may be lost, and latencies and events must include the outage.
 
 use std::time::Duration;
 
@@ -18,22 +18,23 @@ const DEPTH: u64 = 16;
 const COMMIT: u64 = 1 << 40;
 const NO_WRITE: u64 = u64::MAX;
 
-/// A closed loop of stamped writes and verified reads on one file, with at most one operation per
-/// block.
+/// Closed loop of stamped writes and verified reads on one file. Each block has at most one
+/// operation in flight.
 struct Load {
     random: Xoshiro256PlusPlus,
     blocks: u64,
     arena: Vec<u8>,
     free: Vec<u64>,
-    /// Operation in each slot: block, and the generation written or `NO_WRITE`.
+    /// Operation in each slot: its block, and the generation that it writes, or `NO_WRITE` for a
+    /// read.
     doing: Vec<(u64, u64)>,
-    /// Per block: whether it is in use, the generation of the last write, and that of the last
-    /// acknowledged write.
+    /// True for each block with an operation in flight. `acknowledged` is the generation of each
+    /// block's last acknowledged write.
     busy: Vec<bool>,
     acknowledged: Vec<u64>,
-    /// Per block: the last write was stable.
+    /// True for each block whose last write was stable.
     stable: Vec<bool>,
-    /// The server shortens transfers, so it may lose half of an unstable write.
+    /// True if the server shortens transfers, so that it may lose half of an unstable write.
     tears: bool,
     generation: u64,
     commits: u64,
@@ -116,8 +117,8 @@ impl Load {
         }
     }
 
-    /// A block whose last write was stable must contain that write. An unstable one may be missing
-    /// until a COMMIT detects it, but no newer one may appear.
+    /// A block whose last write was stable must contain this write. An unstable write may be
+    /// missing until a COMMIT detects the loss, but the block must not contain a newer write.
     fn check_read(&self, place: u64, block: u64) {
         let at = place as usize * BLOCK;
         let found = generation(&self.arena[at..at + BLOCK], block);
@@ -136,7 +137,7 @@ impl Load {
         }
     }
 
-    /// Waits for all operations and commits.
+    /// Waits until all operations have completed, and commits the file.
     fn end(&mut self, client: &mut Client, file: ObjectId) {
         while client.core().outstanding() > 0 {
             self.reap(client);
@@ -209,7 +210,7 @@ fn ganesha_is_killed_and_restarted_in_mid_run() {
     assert!(load.operations > 200, "{}", load.operations);
 }
 
-/// Drives `load` against a forgetful server that restarts `restarts` times.
+/// Drives `load` against a forgetful server while it restarts `restarts` times.
 fn against(habits: Habits, config: Config, seed: u64, restarts: u32) -> (Client, Load, Forgetful) {
     let server = Forgetful::start(habits);
     let mut client = Client::new(config, Monotonic).unwrap();
@@ -250,7 +251,7 @@ fn what_a_server_forgets_is_sent_again_and_nothing_old_overwrites_new() {
 #[test]
 fn short_transfers_fragments_and_a_full_store_change_nothing() {
     let habits = Habits { short_bytes: 1500, fragment_bytes: 700, ..Habits::default() };
-    // Space for 16 blocks only, so that the client has to send COMMITs itself.
+    // The client can retain only 16 blocks, so it must send COMMITs itself.
     let config = Config { retain_bytes: 65_536, size_bytes_max: 4096, ..Config::default() };
     let (client, _, _) = against(habits, config, 4, 4);
     let stats = client.core().stats();

@@ -1,11 +1,11 @@
-//! Drives the protocol core, without sockets, with a script: any sequence of bytes. The script
-//! submits operations, sends replies (well-formed, damaged, duplicate, in fragments or as raw
-//! bytes), advances the time, and breaks connections. The driver panics if one of these conditions
-//! is violated:
+//! Drives the protocol core without sockets. A script, which is any sequence of bytes, controls
+//! each step. It submits operations, sends replies (well-formed, damaged, duplicate, in fragments
+//! or as raw bytes), advances the time, and breaks connections. The driver panics if one of these
+//! conditions is violated:
 //!
-//! - every operation completes exactly once, at the latest at its time limit;
+//! - every operation completes exactly once, and not after its time limit;
 //! - no byte of the arena changes outside the ranges of outstanding READs;
-//! - memory for received data is within its limit.
+//! - the memory for received data stays within its limit.
 //!
 //! The fuzzer (`fuzz/`) searches for scripts that violate a condition. `tests/corpus.rs` replays
 //! its corpus.
@@ -27,7 +27,7 @@ static GUARDS: [u8; PLACE_BYTES] = [GUARD; PLACE_BYTES];
 const LINKS: usize = 2;
 const GIVE_UP_NS: u64 = 20_000_000_000;
 
-/// A call that was sent.
+/// Call that the client sent.
 struct Call {
     link: usize,
     xid: u32,
@@ -41,7 +41,7 @@ struct Drive<'a> {
     server: ServerId,
     objects: Vec<ObjectId>,
     arena: Vec<u8>,
-    /// Per token: an operation is outstanding.
+    /// True for each token whose operation is outstanding.
     busy: [bool; PLACES],
     calls: Vec<Call>,
     out: Vec<Completion>,
@@ -140,7 +140,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Sends queued data, in two parts on some links, and records the calls.
+    /// Sends queued data and records the calls. Sometimes sends only the first part of the data.
     fn send(&mut self) {
         self.core.hand_over(self.now_ns);
         let limit = match self.byte() {
@@ -153,8 +153,8 @@ impl Drive<'_> {
             let wire: Vec<u8> =
                 slices[..used].iter().flat_map(|slice| slice.iter().copied()).collect();
             let size = wire.len().min(limit);
-            // Calls that start in the sent data. A call that was sent by half may get its reply
-            // early.
+            // Records the calls that start in the sent data. A call of which only half was sent may
+            // get its reply early.
             let mut at = 0;
             let word = |at: usize| u32::from_be_bytes(wire[at..at + 4].try_into().unwrap());
             while at + 28 < size && word(at) & 0x8000_0000 != 0 {
@@ -240,8 +240,8 @@ impl Drive<'_> {
         self.calls.retain(|call| call.link != link);
     }
 
-    /// After every step: completions belong to outstanding operations, and the caller's data is
-    /// unchanged.
+    /// Checks the state after every step: completions belong to outstanding operations, and no
+    /// other data of the caller has changed.
     fn settle(&mut self) {
         for link in 0..LINKS {
             if let Some(why) = self.core.broken(link) {
@@ -263,7 +263,8 @@ impl Drive<'_> {
         }
     }
 
-    /// Stops all replies. Every call must time out, including the client's own calls.
+    /// Stops all replies. Then every call must time out, including calls that the client made
+    /// itself.
     fn end(&mut self) {
         for _ in 0..6 {
             self.send();
@@ -275,7 +276,7 @@ impl Drive<'_> {
     }
 }
 
-/// Returns well-formed results of a procedure; `detail` chooses among the possible ones.
+/// Writes well-formed results of a procedure; `detail` chooses one of the possible results.
 fn results(out: &mut Vec<u8>, procedure: u32, requested: u32, detail: u8) {
     let mut word = |word: u32| out.extend_from_slice(&word.to_be_bytes());
     if procedure == 0 {
@@ -311,7 +312,7 @@ fn results(out: &mut Vec<u8>, procedure: u32, requested: u32, detail: u8) {
     }
 }
 
-/// Adds record marks: fragments of `size` bytes, or a single fragment.
+/// Adds record marks. The fragments have `size` bytes; 0 makes a single fragment.
 fn frame(record: &[u8], size: usize) -> Vec<u8> {
     let size = if size == 0 { record.len().max(1) } else { size };
     let mut framed = Vec::new();

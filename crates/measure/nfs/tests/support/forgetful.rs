@@ -1,6 +1,6 @@
-//! A small NFS version 3 server in memory. On a requested restart it loses every unstable write
-//! that was not committed. A real server may do that too, but a killed NFS-Ganesha does not,
-//! because its unstable data is in the kernel. It decodes calls with the codec of `nfs3_types`.
+//! Small NFS version 3 server in memory. When a test restarts it, it loses every unstable write
+//! that was not committed. A real server may do this too. A killed NFS-Ganesha does not, because
+//! its unstable data is in the kernel. The server decodes calls with the codec of `nfs3_types`.
 
 #![allow(dead_code)] // each test binary uses a part of it
 
@@ -22,15 +22,15 @@ pub const FILE_BYTES: usize = 1 << 20;
 /// Faults that the server injects.
 #[derive(Clone, Copy, Default)]
 pub struct Habits {
-    /// Maximum bytes of a READ or WRITE; 0 for no limit.
+    /// Maximum number of bytes that a READ or WRITE transfers; 0 for no limit.
     pub short_bytes: u32,
-    /// Drops the first transmission of every n-th call; 0 for never.
+    /// Drops the first transmission of every n-th call; 0 drops none.
     pub swallow_every: u64,
-    /// Answers every n-th retransmission twice; 0 for never.
+    /// True if the server answers each retransmission twice.
     pub answer_twice: bool,
-    /// Answers every n-th READ or WRITE with NFS3ERR_JUKEBOX; 0 for never.
+    /// Answers every n-th READ or WRITE with NFS3ERR_JUKEBOX; 0 answers none this way.
     pub jukebox_every: u64,
-    /// Size of the fragments of replies; 0 for one fragment.
+    /// Size of the fragments in bytes into which replies are divided; 0 sends one fragment.
     pub fragment_bytes: usize,
 }
 
@@ -38,7 +38,7 @@ pub struct Habits {
 struct Data {
     stable: Vec<u8>,
     volatile: Vec<u8>,
-    /// Bytes whose durability differs from `stable`.
+    /// True for each byte of `volatile` that is not yet in `stable`.
     dirty: Vec<bool>,
 }
 
@@ -54,7 +54,7 @@ struct State {
     forgets_commits: bool,
 }
 
-/// The server, which ends with the test process.
+/// Handle of the server, which runs until the test process ends.
 #[derive(Clone)]
 pub struct Forgetful {
     pub address: SocketAddr,
@@ -115,12 +115,12 @@ impl Forgetful {
         self.state.lock().unwrap().down = false;
     }
 
-    /// From now on, acknowledges a COMMIT without making the data stable, if `lies`.
+    /// Sets whether the server acknowledges a COMMIT without making the data stable.
     pub fn forget_commits(&self, lies: bool) {
         self.state.lock().unwrap().forgets_commits = lies;
     }
 
-    /// Returns the data of a file on stable storage.
+    /// Returns the bytes of a file that are on stable storage.
     pub fn stable(&self, handle: &[u8]) -> Vec<u8> {
         self.state.lock().unwrap().files.get(handle).map_or_else(Vec::new, |d| d.stable.clone())
     }
@@ -145,7 +145,7 @@ impl Forgetful {
         }
     }
 
-    /// Returns the framed replies to one call: none, one, or two.
+    /// Returns the framed replies to one call: no reply, one reply, or two.
     fn answer(&self, call: &[u8]) -> Vec<Vec<u8>> {
         let mut state = self.state.lock().unwrap();
         if state.down {

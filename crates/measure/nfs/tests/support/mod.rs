@@ -1,4 +1,4 @@
-//! NFS-Ganesha server for the tests and the benchmark.
+//! Starts and stops NFS-Ganesha servers for the tests and the benchmark.
 #![allow(dead_code)] // each test binary uses a part of it
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -16,7 +16,8 @@ use port::free_port;
 const SCRIPT: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../measure/nfs/tests/support/ganesha.sh");
 
-/// A running NFS-Ganesha with its exports below a temporary directory; stopped on drop.
+/// Running NFS-Ganesha with exports in a temporary directory. It is stopped when the value is
+/// dropped.
 pub struct Ganesha {
     directory: tempfile::TempDir,
     pub nfs_port: u16,
@@ -24,12 +25,12 @@ pub struct Ganesha {
 }
 
 impl Ganesha {
-    /// Starts a server with `exports` exports, `/export1` and so on.
+    /// Starts a server with `exports` exports: `/export1`, `/export2` and so on.
     pub fn start(exports: u32) -> Self {
         Self::start_in("/var/tmp", exports)
     }
 
-    /// Like [`Ganesha::start`], with its directory in `place` unless `PLIMSOLL_TEST_DIR` is set.
+    /// Like [`Ganesha::start`], but its directory is in `place` unless `PLIMSOLL_TEST_DIR` is set.
     pub fn start_in(place: &str, exports: u32) -> Self {
         let place = std::env::var("PLIMSOLL_TEST_DIR").unwrap_or_else(|_| place.into());
         let directory = tempfile::Builder::new()
@@ -50,18 +51,18 @@ impl Ganesha {
         panic!("NFS-Ganesha did not start; these tests need it: {said}");
     }
 
-    /// Returns the address of export `number` (from 1).
+    /// Returns the URL of export `number`, which counts from 1.
     pub fn url(&self, number: u32) -> NfsUrl {
         NfsUrl::parse(&self.url_text(number)).unwrap()
     }
 
-    /// Returns the same address for a plan.
+    /// Returns the URL of export `number` as a plan states it.
     pub fn url_text(&self, number: u32) -> String {
         let (nfs, mount) = (self.nfs_port, self.mount_port);
         format!("nfs://127.0.0.1/export{number}?nfsport={nfs}&mountport={mount}")
     }
 
-    /// Returns the address of its NFS service.
+    /// Returns the address of the server's NFS service.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.nfs_port))
     }
@@ -71,13 +72,15 @@ impl Ganesha {
         self.directory.path().join(format!("export{number}"))
     }
 
-    /// Shell command that stops the server and removes its exports if this process dies.
+    /// Returns a shell command that stops the server and removes its exports. It is for the case
+    /// that this process dies.
     pub fn stop_command(&self) -> String {
         let directory = self.directory.path().display();
         format!("bash '{SCRIPT}' stop '{directory}'; rm -rf '{directory}'")
     }
 
-    /// Shell command of the script: `kill` stops the server like a crash, `again` restarts it.
+    /// Returns a shell command of the script: `kill` stops the server like a crash, and `again`
+    /// restarts it.
     pub fn command(&self, word: &str) -> String {
         format!("bash '{SCRIPT}' {word} '{}'", self.directory.path().display())
     }

@@ -1,16 +1,16 @@
-//! Ports for the test servers of all crates.
+//! Chooses ports for the test servers of all crates.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Returns a free port below 32768, outside the range from which the kernel assigns ports. A
-/// restarted server needs its old port.
+/// Returns a free port below 32768. The kernel assigns only higher ports to other sockets, so a
+/// restarted server can get its old port again.
 pub fn free_port() -> u16 {
     static ASKED: AtomicU32 = AtomicU32::new(0);
     for _ in 0..PORTS {
         let requested = ASKED.fetch_add(1, Ordering::Relaxed);
-        // Concurrent tests start at different ports, and so does each module that includes this
-        // file.
+        // Concurrent tests start the search at different ports, and so does each module that
+        // includes this file.
         let module = module_path!()
             .bytes()
             .fold(0u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));

@@ -1,5 +1,5 @@
-//! A relay between client and server that counts calls by procedure and distinct XID, independently
-//! of the client's own counters.
+//! Relay between client and server. It counts calls by procedure and distinct XID, independently of
+//! the client's own counters.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{HashMap, HashSet};
@@ -8,12 +8,12 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Counters of relayed traffic.
+/// Counts of relayed calls.
 #[derive(Default)]
 pub struct Counts {
-    /// Distinct XIDs per procedure.
+    /// Distinct XIDs of each procedure.
     pub calls: HashMap<u32, HashSet<u32>>,
-    /// All records per procedure, including retransmissions.
+    /// Number of all records of each procedure, including retransmissions.
     pub records: HashMap<u32, u64>,
     pub connections: u64,
 }
@@ -24,7 +24,7 @@ impl Counts {
     }
 }
 
-/// Starts a relay to `server`, which ends with the test process.
+/// Starts a relay to `server`. The relay runs until the test process ends.
 pub fn start(server: SocketAddr) -> (SocketAddr, Arc<Mutex<Counts>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -59,8 +59,8 @@ fn forward(mut from: TcpStream, mut to: TcpStream, mut see: impl FnMut(&[u8], &m
     let _ = to.shutdown(Shutdown::Both);
 }
 
-/// Counts the complete records in `rest` + `bytes` and keeps an incomplete one. The client sends a
-/// call in one fragment.
+/// Counts the complete records in `rest` + `bytes`, and stores an incomplete record in `rest`. The
+/// client sends each call in one fragment.
 fn count(counts: &Mutex<Counts>, bytes: &[u8], rest: &mut Vec<u8>) {
     rest.extend_from_slice(bytes);
     let mut at = 0;

@@ -1,9 +1,9 @@
-//! Stamped blocks. Each contains its own number and version, so that a test recognises a lost,
+//! Stamped blocks. Each block contains its number and version, so that a test recognises a lost,
 //! stale or misplaced write.
 
 pub const BLOCK: usize = 4096;
 
-/// Fills a block.
+/// Fills a block with its number and generation.
 pub fn stamp(block: &mut [u8], number: u64, generation: u64) {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ generation;
     for chunk in block.chunks_mut(8) {
@@ -14,7 +14,7 @@ pub fn stamp(block: &mut [u8], number: u64, generation: u64) {
     block[8..16].copy_from_slice(&generation.to_le_bytes());
 }
 
-/// Returns the generation of a block that is whole and in its place; 0 for one never written.
+/// Returns the generation of a block that is complete and in its place; 0 if it was never written.
 pub fn generation(block: &[u8], number: u64) -> Result<u64, String> {
     if block.iter().all(|byte| *byte == 0) {
         return Ok(0);

@@ -2,8 +2,9 @@
 //!
 //! A block's number is multiplied by an odd constant modulo a power of two. This bijection
 //! distributes adjacent numbers (Knuth, *The Art of Computer Programming* 3, section 6.4, Fibonacci
-//! hashing). The blocks whose scattered number begins with `k` zero bits are a spatial sample of
-//! one block in 2^k. The remaining bits number the sampled blocks without gaps.
+//! hashing). The blocks whose scattered number begins with `k` zero bits are a spatial sample: one
+//! block in 2^k. The remaining bits of the scattered number are the index of the block in the
+//! sample, without gaps.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -12,18 +13,18 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Size of the blocks in which the working set is counted.
 pub const BLOCK_BYTES: u64 = 4096;
 
-/// 2^64 divided by the golden ratio, rounded to an odd number.
+/// The odd number that is nearest to 2^64 divided by the golden ratio.
 const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Multiplicative inverse of [`SCATTER`] modulo 2^64.
 const GATHER: u64 = inverse(SCATTER);
 
-/// Number of equal parts into which the data is divided. The touched parts show how much of the
-/// data an access pattern reaches.
+/// Number of equal parts into which the data is divided. The number of parts with touched blocks
+/// shows how much of the data an access pattern reaches.
 const PARTS: u64 = 256;
 
-/// Returns the inverse of an odd number modulo 2^64. An odd number is its own inverse in the lowest
-/// three bits, and each Newton step doubles the number of correct bits.
+/// Returns the inverse of an odd number modulo 2^64. In the lowest three bits, an odd number is its
+/// own inverse. Each Newton step doubles the number of correct bits.
 const fn inverse(odd: u64) -> u64 {
     let mut x = odd;
     let mut correct = 3;
@@ -34,17 +35,17 @@ const fn inverse(odd: u64) -> u64 {
     x
 }
 
-/// Maximum size of a bitmap: 2^21 blocks. Their 256 KiB fit in the cache of a core. Above 8 GiB of
-/// data, the bitmap contains a sample of 2^21 blocks. If half of the sampled blocks are touched,
-/// the error is 0.1 %.
+/// Maximum number of blocks in a bitmap: 2^21. A bitmap of this size takes 256 KiB, which fits in
+/// the cache of a core. If the files have more than 8 GiB, the bitmap contains a sample of 2^21
+/// blocks. If half of the sampled blocks are touched, the sampling error is 0.1 %.
 const BITS_MAX: u32 = 21;
 
-/// Numbering of the blocks of all files.
+/// Assigns numbers to the blocks of all files.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
-    /// Number of the first block of each file, and the end of the last file.
+    /// For each file, the number of its first block. The last entry is the end of the last file.
     first: Box<[u64]>,
-    /// Number of bits in a scattered number.
+    /// Number of bits of a scattered number.
     pub(super) bits: u32,
     /// Mask whose lowest `bits` bits are set.
     mask: u64,
@@ -88,8 +89,8 @@ impl Blocks {
     }
 }
 
-/// Bitmap of touched blocks. One thread writes the bitmap and other threads may read it, without
-/// locks: its words are atomic variables, which are only loaded and stored.
+/// Bitmap of touched blocks. One thread writes the bitmap, and other threads may read it. No lock
+/// is needed, because the words are atomic variables, which are only loaded and stored.
 #[derive(Debug)]
 pub(super) struct TouchedBlocks {
     /// Blocks with scattered numbers below this value are in the sample.
@@ -99,7 +100,7 @@ pub(super) struct TouchedBlocks {
 }
 
 impl Clone for TouchedBlocks {
-    /// The clone has a separate bitmap.
+    /// The clone has its own bitmap.
     fn clone(&self) -> Self {
         let copied = |word: &AtomicU64| AtomicU64::new(word.load(Relaxed));
         Self { words: self.words.iter().map(copied).collect(), ..*self }
@@ -136,7 +137,7 @@ impl TouchedBlocks {
         }
     }
 
-    /// Returns the number of distinct bytes that were touched, in whole blocks.
+    /// Returns the number of distinct bytes that were touched. Touched blocks count as a whole.
     pub(super) fn bytes(&self, blocks: &Blocks) -> u64 {
         touched_bytes(&[&self.words], self.shift, blocks.total_bytes())
     }
@@ -146,8 +147,8 @@ impl TouchedBlocks {
         touched_bytes(&[&self.words, &other.words], self.shift, blocks.total_bytes())
     }
 
-    /// Divides the data into [`PARTS`] equal parts. Returns the total size of the parts that have a
-    /// marked block in at least one of two bitmaps.
+    /// Divides the data into [`PARTS`] equal parts. Returns the total size of those parts that have
+    /// a marked block in at least one of the two bitmaps.
     pub(super) fn reach_bytes_with(&self, other: &Self, blocks: &Blocks) -> u64 {
         let total = blocks.total_bytes() / BLOCK_BYTES;
         let parts = total.min(PARTS);
@@ -178,8 +179,8 @@ impl TouchedBlocks {
     }
 }
 
-/// Returns the number of distinct bytes that are marked in at least one of several bitmaps for the
-/// same blocks.
+/// Combines several bitmaps of the same blocks. Returns the size of the blocks that are marked in
+/// at least one of them.
 pub(super) fn touched_bytes(bitmaps: &[&Arc<[AtomicU64]>], shift: u32, total_bytes: u64) -> u64 {
     let words = bitmaps.first().map_or(0, |bitmap| bitmap.len());
     let of_all = |at: usize| {

@@ -3,9 +3,9 @@
 //! A sample contains at most 64 KiB of each transfer. Reservoir sampling (J. Vitter, *Random
 //! Sampling with a Reservoir*, ACM TOMS 11, 1985) ensures that the sample represents the whole
 //! phase. The samples are concatenated and compressed in pieces of 64 KiB. If an incompressible
-//! block is equal to the preceding block, it is compressible in this measurement, as in a storage
-//! system that compresses more than 4 KiB together. For reused buffers, the measured ratio is 0.95
-//! in pieces of 4 KiB and 0.27 in pieces of 64 KiB.
+//! block is equal to the preceding block, this measurement counts it as compressible. A storage
+//! system that compresses more than 4 KiB together does the same. If a load reuses its buffers, the
+//! measured ratio is 0.95 with pieces of 4 KiB, and 0.27 with pieces of 64 KiB.
 
 use std::collections::HashSet;
 
@@ -14,11 +14,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::block_map::BLOCK_BYTES;
 
 const BLOCK: usize = BLOCK_BYTES as usize;
-/// Maximum number of bytes of a transfer that are sampled.
+/// Maximum number of bytes that are sampled from one transfer.
 const SLOT: usize = 64 << 10;
-/// Size of the reservoir.
+/// Size of the reservoir in bytes.
 const RESERVOIR_BYTES: usize = 2 << 20;
-/// Size of the pieces that are compressed.
+/// Size of the pieces that are compressed, in bytes.
 const PIECE: usize = 64 << 10;
 
 /// Sampled content.
@@ -30,7 +30,7 @@ pub(super) struct Reservoir {
     state: u64,
 }
 
-/// Address of a sampled transfer, and its position in the sample.
+/// Address of a sampled transfer, and the position of its content in the sample.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     address: (u32, u64),
@@ -65,9 +65,9 @@ impl Reservoir {
     }
 
     /// Offers a transfer and its address (file and offset) to the reservoir. The reservoir never
-    /// exceeds its reserved memory. Data that is read again from the same address is not duplicate
-    /// data, so each address is stored only once. The function searches for the address only if it
-    /// would otherwise store the transfer.
+    /// grows beyond its reserved memory. Data that is read again from the same address is not
+    /// duplicate data, so each address is stored only once. The function searches for the address
+    /// only if it would otherwise store the transfer.
     pub(super) fn take(&mut self, address: (u32, u64), transfer: &[u8]) {
         let transfer = &transfer[..transfer.len().min(SLOT)];
         if transfer.is_empty() {
@@ -95,7 +95,8 @@ impl Reservoir {
         }
     }
 
-    /// xorshift64 (G. Marsaglia, *Xorshift RNGs*, JSS 8, 2003), which is sufficient for sampling.
+    /// Random number generator xorshift64 (G. Marsaglia, *Xorshift RNGs*, JSS 8, 2003). Its quality
+    /// is sufficient for sampling.
     fn random(&mut self) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -151,7 +152,7 @@ pub(super) fn describe(bytes: &[u8]) -> Figures {
     }
 }
 
-/// Returns Shannon's entropy of the byte frequencies.
+/// Returns Shannon's entropy, computed from the frequencies of the byte values.
 fn entropy_bits(bytes: &[u8]) -> f64 {
     let mut counts = [0u64; 256];
     for byte in bytes {

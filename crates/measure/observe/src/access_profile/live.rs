@@ -1,8 +1,8 @@
 //! Access profile of the running load, which other threads can read.
 //!
-//! The words of the profile are written only by the driving thread, and other threads read them.
-//! The counts that a reader sees may be a few operations old. Shortly after the start of the
-//! measured phase, it may still see counts from before that phase.
+//! Only the driving thread writes the words of the profile; other threads read them. The counts
+//! that a reader sees may be a few operations old. Shortly after the start of the measured phase, a
+//! reader may still see counts from before that phase.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,7 +11,7 @@ use super::AccessProfiler;
 use super::block_map::touched_bytes;
 use super::order::Counts;
 
-/// Handle for reading one [`AccessProfiler`] from another thread.
+/// Handle to one [`AccessProfiler`], for other threads that read its counts.
 #[derive(Clone, Debug)]
 pub struct LiveAccess {
     read: Arc<[AtomicU64]>,
@@ -21,20 +21,21 @@ pub struct LiveAccess {
     counts: Arc<Counts>,
 }
 
-/// Combined counts of all threads.
+/// Counts of all threads, combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AccessCounts {
-    /// Number of distinct bytes read so far, in blocks of 4 KiB.
+    /// Size of the data that was read at least once, counted in blocks of 4 KiB.
     pub working_set_read_bytes: u64,
-    /// Number of distinct bytes written so far, in blocks of 4 KiB.
+    /// Size of the data that was written at least once, counted in blocks of 4 KiB.
     pub working_set_written_bytes: u64,
-    /// Number of sequential reads, and of all reads except the first read of each client.
+    /// Counts all reads except the first read of each client, and the sequential reads among them.
     pub reads: SequentialCount,
-    /// Number of sequential writes, and of all writes except the first write of each client.
+    /// Counts all writes except the first write of each client, and the sequential writes among
+    /// them.
     pub writes: SequentialCount,
 }
 
-/// Number of operations, and number of sequential operations.
+/// Returns two numbers: the number of operations, and the number of sequential operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SequentialCount {
     count: u64,
@@ -42,13 +43,14 @@ pub struct SequentialCount {
 }
 
 impl SequentialCount {
-    /// Returns the random share of the operations since `before`; `None` if there were no
-    /// operations, or if the counts were reset.
+    /// Returns the share of random operations since `before`; `None` if there were no operations,
+    /// or if the counts were reset.
     #[must_use]
     pub fn random_share_since(self, before: Self) -> Option<f64> {
         let count = self.count.checked_sub(before.count).filter(|count| *count > 0)?;
         let sequential = self.sequential.checked_sub(before.sequential)?;
-        // The two counters are not read at exactly the same moment.
+        // The two counters are read one after the other, so the second may already include a later
+        // operation.
         Some(1.0 - (sequential as f64 / count as f64).min(1.0))
     }
 }
@@ -64,8 +66,8 @@ impl LiveAccess {
         }
     }
 
-    /// Combines the counts of all threads, which must use the same files; `None` if there are no
-    /// threads.
+    /// Combines the counts of all threads. The threads must use the same files. `None` if there are
+    /// no threads.
     #[must_use]
     pub fn now(all: &[Self]) -> Option<AccessCounts> {
         let first = all.first()?;

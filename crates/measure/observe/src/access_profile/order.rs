@@ -1,20 +1,20 @@
 //! Counts the sequential operations of each client.
 //!
 //! An operation is sequential if it starts at the end of its client's last read or write, or at
-//! most a few transfers later. This rule works for reads and writes with one cursor or with
-//! separate cursors, and for clients that share a cursor. With random addresses, a share of `2 ×
-//! window / total` of the operations satisfies this condition by chance. The window is therefore at
-//! most a thousandth of the total space.
+//! most a few transfers later. This rule works if the reads and writes of a client use one cursor
+//! or separate cursors, and also if several clients share a cursor. If addresses are random, a
+//! share of `2 × window / total` of the operations satisfies this condition by chance. The window
+//! is therefore at most a thousandth of the total space.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Largest gap that still counts as sequential, in transfers. At most this number of threads are
-/// likely to share one cursor.
+/// Largest gap between two operations that still counts as sequential, in transfers. It is unlikely
+/// that more than this number of threads share one cursor.
 const AHEAD_TRANSFERS: u64 = 16;
 
-/// Divisor of the total space; the result is the maximum size of the window.
+/// The total space divided by this number is the maximum size of the window.
 const SPACE_PARTS: u64 = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,18 +32,18 @@ impl LastAccess {
     }
 }
 
-/// Sequential share of reads and of writes.
+/// Counts the sequential share of reads and of writes.
 #[derive(Debug)]
 pub(super) struct Order {
-    /// End of each client's last write and last read.
+    /// For each client: the end of its last write and the end of its last read.
     last: Box<[[LastAccess; 2]]>,
     window_bytes_max: u64,
     pub(super) counts: Arc<Counts>,
 }
 
-/// Number of sequential operations, and of all operations that could have been sequential, for
-/// writes and for reads. One thread writes the counters, and other threads may read them. The
-/// counters of each thread have their own cache line, so that threads do not slow each other down.
+/// Counts for writes and for reads: the operations that could have been sequential, and those that
+/// were sequential. One thread writes the counters, and other threads may read them. The counters
+/// of each thread have their own cache line, so that threads do not slow each other down.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Counts {
@@ -52,22 +52,22 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Returns the number of sequential reads or writes, and of those that could have been
-    /// sequential.
+    /// Returns two numbers for the reads or the writes: the number of sequential operations, and
+    /// the number of operations that could have been sequential.
     pub(super) fn of(&self, is_read: bool) -> (u64, u64) {
         let side = usize::from(is_read);
         (self.sequential[side].load(Relaxed), self.judged[side].load(Relaxed))
     }
 }
 
-/// No lock is needed, because only one thread writes.
+/// No lock is needed, because only one thread writes the counters.
 #[inline]
 fn add_to_counter(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed) + by, Relaxed);
 }
 
 impl Clone for Order {
-    /// The clone has separate counters.
+    /// The clone has its own counters.
     fn clone(&self) -> Self {
         let (last, window_bytes_max) = (self.last.clone(), self.window_bytes_max);
         let mut own = Self { last, window_bytes_max, counts: Arc::default() };

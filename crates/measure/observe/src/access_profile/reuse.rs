@@ -2,27 +2,28 @@
 //! them.
 //!
 //! The reuse distance of an access is the number of distinct blocks that were accessed since the
-//! last access to the same block. An LRU cache with this number of blocks misses the access (R.
-//! Mattson et al., *Evaluation Techniques for Storage Hierarchies*, IBM Systems Journal 9, 1970).
-//! In a spatial sample of one block in 2^k, distances shrink by the same factor (SHARDS, FAST '15).
-//! The first access to a block is a miss at every cache size. If these accesses were omitted, the
-//! curve of a uniform load would be 7 percentage points too low.
+//! last access to the same block. If this distance is not smaller than the number of blocks in an
+//! LRU cache, the cache misses the access. See R. Mattson et al., *Evaluation Techniques for
+//! Storage Hierarchies*, IBM Systems Journal 9, 1970. In a spatial sample of one block in 2^k,
+//! distances shrink by the same factor (SHARDS, FAST '15). The first access to a block is a miss at
+//! every cache size. If first accesses were omitted, the curve of a uniform load would be 7
+//! percentage points too low.
 //!
-//! Accesses are numbered consecutively. A Fenwick tree over these numbers is used to count
-//! distances; it contains only the last access to each block. When all numbers are used, the last
-//! accesses are renumbered.
+//! Accesses are numbered consecutively. A Fenwick tree over these numbers counts the distances. The
+//! tree contains only the last access to each block. When no numbers are left, the last accesses
+//! are renumbered.
 
 use plimsoll_evidence::observed::MissRatio;
 
 use super::block_map::{BLOCK_BYTES, Blocks};
 
-/// At most one block in 2^6 is sampled. Most accesses therefore cost only a comparison.
+/// At most one block in 2^6 is sampled, so most accesses need only one comparison.
 const SHIFT_MIN: u32 = 6;
 /// At most 2^11 blocks are sampled.
 const BITS_MAX: u32 = 11;
-/// Number of accesses between two renumberings.
+/// Number of accesses after which the last accesses are renumbered.
 const TURNS: usize = 1 << 13;
-/// Number of buckets. Each power of two of the distance has one bucket.
+/// Number of buckets. A bucket counts the distances between one power of two and the next.
 const BUCKETS: usize = 64;
 /// Value for a block that was never accessed.
 const NEVER: u32 = u32::MAX;
@@ -34,9 +35,10 @@ pub(super) struct Reuse {
     shift: u32,
     /// Number of each block's last access.
     last: Box<[u32]>,
-    /// Block for each access number, if this access is still the last one to that block.
+    /// For each access number: the accessed block, if this access is still the last access to that
+    /// block.
     at: Box<[u32]>,
-    /// Fenwick tree of the current last accesses, indexed by access number plus 1.
+    /// Fenwick tree over the last access to each block, indexed by access number plus 1.
     tree: Box<[u32]>,
     next: u32,
     standing: u32,
@@ -77,8 +79,8 @@ impl Reuse {
         if before == NEVER {
             self.cold += 1;
         } else {
-            // The number of distinct blocks since the last access to this block is the number of
-            // last accesses with higher numbers.
+            // The number of distinct blocks that were accessed since the last access to this block
+            // equals the number of last accesses with a higher number.
             let distance = u64::from(self.standing - self.up_to(before));
             let bucket = (u64::BITS - distance.leading_zeros()) as usize;
             self.distances[bucket.min(BUCKETS - 1)] += 1;
@@ -120,7 +122,7 @@ impl Reuse {
         self.standing = if stands { self.standing + 1 } else { self.standing - 1 };
     }
 
-    /// Returns how many last accesses have at most this access number.
+    /// Returns how many of the last accesses have an access number up to this number.
     fn up_to(&self, turn: u32) -> u32 {
         let mut index = turn as usize + 1;
         let mut sum = 0;
@@ -147,7 +149,7 @@ impl Reuse {
     }
 
     /// Returns the miss ratio for each cache size, from the smallest bucket to the largest observed
-    /// distance. `scale` multiplies distances.
+    /// distance. Distances are multiplied by `scale`.
     pub(super) fn curve(&self, scale: u64) -> Vec<MissRatio> {
         let all = self.cold + self.distances.iter().sum::<u64>();
         let Some(largest) = self.distances.iter().rposition(|count| *count > 0) else {
@@ -157,7 +159,7 @@ impl Reuse {
         let mut hits = 0;
         for (bucket, count) in self.distances.iter().enumerate().take(largest + 1) {
             hits += count;
-            // A bucket counts distances below 2^bucket sampled blocks.
+            // Bucket `n` counts distances below 2^n, in sampled blocks.
             let blocks = (1u64 << bucket) << self.shift;
             curve.push(MissRatio {
                 cache_bytes: blocks.saturating_mul(BLOCK_BYTES).saturating_mul(scale),

@@ -3,7 +3,7 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-/// Random number generator for addresses.
+/// Random number generator of the tests.
 struct Random(u64);
 
 impl Random {
@@ -41,7 +41,7 @@ fn a_small_working_set_is_counted_exactly() {
 
 #[test]
 fn a_large_working_set_is_counted_within_two_percent() {
-    // The data has 1 TiB, with a spatial sample of one block in 128.
+    // The target has 1 TiB, so only one block in 128 is counted.
     let mut profiler = AccessProfiler::new(&[1 << 40], 1, 1);
     let mut random = Random(3);
     let mut truth = std::collections::HashSet::new();
@@ -127,7 +127,7 @@ fn clients_that_share_a_cursor_are_sequential() {
 
 #[test]
 fn reads_and_writes_of_one_cursor_are_sequential_and_at_random_they_are_not() {
-    // The transfers are so large that the window has space for only two of them.
+    // The transfers are so large that the profiler's window has space for only two of them.
     let (size, transfers) = (256u64 << 10, 2048);
     let mut random = Random(5);
     let mut one = AccessProfiler::new(&[transfers * size], 1, 1);
@@ -146,8 +146,8 @@ fn reads_and_writes_of_one_cursor_are_sequential_and_at_random_they_are_not() {
 
 #[test]
 fn a_uniform_load_misses_in_proportion_to_the_missing_cache() {
-    // The reads are distributed uniformly over 256 MiB: a cache of a quarter of this size serves a
-    // quarter of the reads.
+    // Reads are uniformly distributed over 256 MiB, so a cache of 64 MiB serves a quarter of the
+    // reads.
     let mut profiler = AccessProfiler::new(&[256 * MIB], 1, 1);
     let mut random = Random(11);
     let blocks = 256 * MIB / 4096;
@@ -191,7 +191,8 @@ fn distinguishes_random_zero_compressible_and_repeated_content() {
     assert_eq!(totals.zero_share, Some(1.0));
     assert_eq!(totals.entropy_bits_per_byte, Some(0.0));
 
-    // The load reuses one buffer: no single block is compressible, but all blocks are equal.
+    // If a load always writes the same buffer, no single block is compressible, but all blocks are
+    // equal.
     profiler.reset();
     let buffer = random.bytes(4096);
     (0..64).for_each(|at| profiler.content(0, at, &buffer));
@@ -202,7 +203,7 @@ fn distinguishes_random_zero_compressible_and_repeated_content() {
 
 #[test]
 fn compressible_content_is_measured_within_five_percent() {
-    // A quarter of the bytes are random, and three quarters are constant: the ratio is 4:1.
+    // A quarter of the bytes is random and three quarters are constant, so the ratio is 4:1.
     let mut random = Random(17);
     let mut profiler = AccessProfiler::new(&[MIB], 1, 1);
     for at in 0..2000 {
@@ -276,7 +277,7 @@ fn reads_and_writes_of_a_block_count_once() {
     }
     let totals = profiler.totals();
     assert_eq!(totals.working_set_bytes, Some(150 * 4096));
-    // A part has 512 KiB, so 150 blocks touch the first two parts.
+    // Each part has 512 KiB, so 150 blocks touch only the first two parts.
     assert_eq!(totals.reach_bytes, Some(MIB));
     profiler.operation(0, 1, true, 64 * MIB - 4096, 4096);
     assert_eq!(profiler.totals().reach_bytes, Some(MIB + MIB / 2));

@@ -1,8 +1,8 @@
-//! Files of `/proc` that stay open. Reading an open file again needs one system call instead of
-//! ten.
+//! Keeps files of `/proc` open. Reading a file that is already open needs one system call; opening,
+//! reading and closing it would need ten.
 //!
-//! An open `/proc` file always refers to the same process. After the process has ended, reads fail
-//! even if its id is reused (fs/proc/base.c, `get_proc_task`).
+//! An open `/proc` file always refers to the same process. After the process has ended, reads of
+//! the file fail, even if the process id is reused (fs/proc/base.c, `get_proc_task`).
 
 use std::fs::{self, File};
 use std::io;
@@ -10,10 +10,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use plimsoll_evidence::observed::IoBytes;
 
-/// Maximum number of threads for which files stay open. If a process has more threads, each read
-/// opens the files again. The usual limit is 1,024 open files.
+/// Maximum number of threads of a process whose files stay open. If a process has more threads,
+/// each read opens their files again. A process can usually have 1,024 open files.
 const THREADS_MAX: usize = 8;
-/// Link count of a `task` directory without threads.
+/// Link count of a `task` directory in which no thread is listed.
 const LINKS: u64 = 2;
 
 /// Open `/proc` files of one process.
@@ -22,7 +22,7 @@ pub(super) struct ProcFiles {
     pid: i32,
     io: Option<File>,
     tasks: File,
-    /// File `children` of each thread. It lists only the children that this thread started.
+    /// The file `children` of each thread. It lists only the children that this thread started.
     children: Vec<File>,
 }
 
@@ -49,7 +49,8 @@ impl ProcFiles {
         self.children = tasks.flatten().take(THREADS_MAX).filter_map(open).collect();
     }
 
-    /// Adds the ids of the process's live children. Returns false if the process has ended.
+    /// Adds the ids of the process's live children to the list. Returns false if the process has
+    /// ended.
     pub(super) fn children(&mut self, found: &mut Vec<i32>) -> bool {
         let threads = self.threads();
         if threads == 0 {
@@ -64,7 +65,7 @@ impl ProcFiles {
         }
         let before = found.len();
         if !self.read_children(found) {
-            // A thread has ended and another one has started.
+            // One thread has ended, and another thread has started.
             found.truncate(before);
             self.list();
             self.read_children(found);
@@ -83,7 +84,7 @@ impl ProcFiles {
     /// Returns the storage I/O of the process, and the bytes of its cancelled writes.
     ///
     /// # Errors
-    /// The process has ended, or this user has no permission to read its counters.
+    /// Either the process has ended, or this user may not read its counters.
     pub(super) fn io(&self) -> io::Result<(IoBytes, u64)> {
         let Some(file) = &self.io else { return Err(io::ErrorKind::NotFound.into()) };
         let text = text(file)?;
@@ -101,7 +102,7 @@ impl ProcFiles {
     }
 }
 
-/// Rereads a `/proc` file from the start.
+/// Reads a `/proc` file again from the start.
 fn text(file: &File) -> io::Result<String> {
     let mut text = Vec::new();
     let mut buffer = [0; 4096];

@@ -24,7 +24,7 @@ struct Place<'s> {
     parts: Vec<String>,
 }
 
-/// Drivers of RAID controllers with their own cache (source: drivers/scsi).
+/// Drivers of RAID controllers that have their own cache (source: drivers/scsi).
 const RAID_DRIVERS: [&str; 12] = [
     "megaraid_sas",
     "megaraid",
@@ -46,7 +46,7 @@ const ISCSI_DRIVERS: [&str; 7] =
 const FC_DRIVERS: [&str; 11] = [
     "qla2xxx", "lpfc", "fnic", "bfa", "qedf", "bnx2fc", "fcoe", "zfcp", "csiostor", "efct", "libfc",
 ];
-/// Name prefixes of devices without hardware, with the transport of each.
+/// Name prefixes of devices that are not hardware, each with the transport of the device.
 const BY_NAME: [(&str, Transport); 11] = [
     ("zram", Transport::Zram),
     ("ram", Transport::Ram),
@@ -78,7 +78,7 @@ fn is_named(name: &str, prefix: &str) -> bool {
 }
 
 impl Place<'_> {
-    /// Returns the first path component that consists of the prefix and a number.
+    /// Returns the first component of a path that consists of the prefix and a number.
     fn part(&self, prefix: &str) -> Option<&str> {
         self.parts.iter().map(String::as_str).find(|part| is_named(part, prefix))
     }
@@ -91,8 +91,8 @@ impl Place<'_> {
         text(&self.sysfs.place(&format!("class/{class}/{name}/{file}")))
     }
 
-    /// Identifies an NVMe namespace. It belongs to a controller, or to a subsystem with several
-    /// controllers.
+    /// Identifies an NVMe namespace. A namespace belongs to a controller, or to a subsystem that
+    /// has several controllers.
     fn nvme(&self) -> Option<Identity> {
         let above = self.path.parent()?;
         let above_name = above.file_name()?.to_string_lossy().into_owned();
@@ -116,7 +116,7 @@ impl Place<'_> {
                 _ => Transport::Other,
             })
         };
-        // A device to which at least one path is a network path is a network device.
+        // If at least one path to a device is a network path, the device is a network device.
         let transports: Vec<Option<Transport>> = controllers.iter().map(transport).collect();
         let of_all = match transports.iter().all(Option::is_some) {
             true => transports.into_iter().flatten().max(),

@@ -8,15 +8,15 @@ use std::path::Path;
 
 use crate::sysfs::{DeviceNumber, Sysfs, text};
 
-/// Prefixes of globally unique names. Vendor-defined names (`t10.`, serial numbers) can be the same
-/// for the disks of many virtual machines.
+/// Prefixes of names that are globally unique. Vendor-defined names (`t10.`, serial numbers) are
+/// not among them: the disks of many virtual machines can have the same vendor-defined name.
 const UNIQUE: [&str; 3] = ["naa.", "eui.", "uuid."];
-/// Start of the EUI-64 that QEMU assigns to the first namespace of each virtual machine
+/// First digits of the EUI-64 that QEMU assigns to the first namespace in each virtual machine
 /// (`hw/nvme/ns.c`, `NVME_EUI64_DEFAULT`).
 const SAME_IN_EVERY_QEMU: &str = "eui.5254";
 
-/// Returns the name of the logical unit of the device at `path`, and the partition. `None` if its
-/// name is not globally unique.
+/// Returns the name of the logical unit to which the device at `path` belongs, and the number of
+/// the partition. `None` if the name is not globally unique.
 #[must_use]
 pub fn unit_of(path: &Path) -> Option<String> {
     unit(&Sysfs::host(), DeviceNumber::of_path(path).ok()?)
@@ -31,7 +31,7 @@ fn unit(sysfs: &Sysfs, number: DeviceNumber) -> Option<String> {
 }
 
 fn disk(directory: &Path) -> Option<String> {
-    // Multipath devices are device mapper devices whose UUID contains the name of the unit.
+    // A multipath device is a device mapper device. Its UUID contains the name of the logical unit.
     if let Some(uuid) = text(&directory.join("dm/uuid")) {
         return uuid.strip_prefix("mpath-3").map(|name| format!("naa.{name}"));
     }

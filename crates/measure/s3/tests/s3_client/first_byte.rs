@@ -1,4 +1,4 @@
-//! Measures the time to the first byte of an object, with servers that delay parts of their
+//! Tests the measured time to the first byte of an object, with servers that delay parts of their
 //! response.
 
 use std::io::{Read, Write};
@@ -12,8 +12,8 @@ const BUSY: &[u8] = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 4\r\n\r\nbusy";
 const GET: Op<'static> =
     Op::Get { key: "k", offset_bytes: 0, size_bytes: 4, whole: true, buffer_offset_bytes: 0 };
 
-/// Starts a server that sends each part of its response after a delay in ms. Returns the completion
-/// of the client.
+/// Sends a request to a server that delays each part of its response by some ms. Returns the
+/// client's completion.
 fn ask(parts: &'static [(u64, &'static [u8])], op: &Op<'_>) -> Completion {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -39,7 +39,8 @@ fn ask(parts: &'static [(u64, &'static [u8])], op: &Op<'_>) -> Completion {
     out.remove(0)
 }
 
-/// Returns two times in milliseconds: until the first byte, and from the first byte to the end.
+/// Returns the time until the first byte, and the time from the first byte to the end, both in
+/// milliseconds.
 fn spans_ms(done: &Completion) -> (u64, u64) {
     let first_ns = done.first_byte_ns.unwrap();
     ((first_ns - done.submitted_ns) / 1_000_000, (done.completed_ns - first_ns) / 1_000_000)
@@ -50,7 +51,7 @@ fn a_delay_counts_before_or_after_the_first_byte_of_the_object() {
     let before = ask(&[(150, HEAD), (0, b"abcd")], &GET);
     let (first_ms, rest_ms) = spans_ms(&before);
     assert!(first_ms >= 150 && rest_ms < 100, "{before:?}");
-    // The first byte of the object arrives after the head of the response.
+    // The head of the response arrives earlier than the object's first byte, and does not count.
     let within = ask(&[(0, HEAD), (150, b"abcd")], &GET);
     let (first_ms, rest_ms) = spans_ms(&within);
     assert!(first_ms >= 150 && rest_ms < 100, "{within:?}");

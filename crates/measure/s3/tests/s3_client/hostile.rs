@@ -1,4 +1,4 @@
-//! Tests servers that send invalid responses: the client must report a clear error, must not panic,
+//! Tests servers that send invalid responses. The client must report a clear error, must not panic,
 //! and must limit its memory.
 
 use std::io::{Read, Write};
@@ -6,7 +6,8 @@ use std::net::TcpListener;
 
 use plimsoll_s3::{CallError, Client, Config, Op, Target, Violation};
 
-/// Sends the same bytes to every request and closes the connection.
+/// Sends a request to a server that sends `answer` and closes the connection. Returns the client's
+/// result.
 fn ask(answer: &'static [u8], op: &Op<'_>) -> Result<u32, CallError> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! Tests every operation with a real server, and with an unavailable server.
+//! Tests every operation with a real server and with an unavailable server.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Tests of a store with https, whose certificate is from a private authority.
+//! Tests an https store whose certificate is from a private authority.
 
 use std::time::Duration;
 

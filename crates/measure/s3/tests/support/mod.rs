@@ -1,4 +1,4 @@
-//! A real S3 server for tests: `s3s-fs`, which stores objects as files.
+//! Starts and stops a real S3 server for tests: `s3s-fs`, which stores objects as files.
 #![allow(dead_code)] // each test binary uses a part of it
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -27,8 +27,8 @@ pub struct Server {
     child: Option<Child>,
 }
 
-/// Returns the path of the server's program: the place that `tests/support/install.sh` uses, or
-/// `PATH`.
+/// Returns the path of the server's program. It is where `tests/support/install.sh` installs it, or
+/// in `PATH`.
 fn program() -> PathBuf {
     if let Ok(program) = std::env::var("PLIMSOLL_S3S_FS") {
         return program.into();
@@ -39,7 +39,7 @@ fn program() -> PathBuf {
 }
 
 impl Server {
-    /// Starts a server with one bucket, `load`.
+    /// Starts a server with one bucket, whose name is `load`.
     pub fn start() -> Self {
         Self::start_in(&std::env::temp_dir().display().to_string())
     }
@@ -83,7 +83,8 @@ impl Server {
         }
     }
 
-    /// Shell command of `s3.sh`: `kill` stops the server like a crash, `again` restarts it.
+    /// Returns a shell command of `s3.sh`: `kill` stops the server like a crash, and `again`
+    /// restarts it.
     pub fn command(&self, word: &str) -> String {
         let directory = self.directory.path();
         let id = self.child.as_ref().map_or(0, Child::id);
@@ -97,7 +98,8 @@ impl Server {
         format!("PLIMSOLL_S3S_FS='{program}' bash '{SCRIPT}' {word} '{}'", directory.display())
     }
 
-    /// Shell command that stops the server and removes its objects if this process dies.
+    /// Returns a shell command that stops the server and removes its objects. It is for the case
+    /// that this process dies.
     pub fn stop_command(&self) -> String {
         let id = self.child.as_ref().map_or(String::new(), |child| child.id().to_string());
         format!("kill {id}; rm -rf '{}'", self.directory.path().display())
@@ -116,7 +118,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
         if self.directory.path().join("pid").exists() {
-            // Stops the server that `again` started, if it is running.
+            // Also stops a server that the command `again` started.
             drop(Command::new("sh").args(["-c", &self.command("kill")]).status());
         }
     }

@@ -1,4 +1,4 @@
-//! A TLS proxy in front of another server: `stunnel`, with a certificate from an authority of the
+//! TLS proxy in front of another server: `stunnel`, with a certificate from an authority of the
 //! test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 mod port;
 use port::free_port;
 
-/// A running server, which is stopped when the value is dropped.
+/// Running proxy, which is stopped when the value is dropped.
 pub struct Front {
     pub port: u16,
     directory: tempfile::TempDir,
@@ -20,15 +20,15 @@ pub struct Front {
 }
 
 impl Front {
-    /// Starts a TLS proxy for the server at the address `behind`. Its certificate is for `name`,
-    /// such as `IP:127.0.0.1`.
+    /// Starts a TLS proxy for the server at the port `behind`. Its certificate is for `name`, such
+    /// as `IP:127.0.0.1`.
     pub fn start(behind: u16, name: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("plimsoll-tls-").tempdir().unwrap();
         certificates(directory.path(), name);
         let port = free_port();
         let config = format!(
-            "foreground = yes\npid =\nsyslog = no\n[front]\naccept = 127.0.0.1:{port}\n\
-             connect = 127.0.0.1:{behind}\ncert = {0}/server.pem\nkey = {0}/server.key\n",
+            "foreground = yes\npid =\nsyslog = no\n[front]\naccept = 127.0.0.1:{port}\nconnect = \
+             127.0.0.1:{behind}\ncert = {0}/server.pem\nkey = {0}/server.key\n",
             directory.path().display()
         );
         let file = directory.path().join("stunnel.conf");
@@ -50,7 +50,7 @@ impl Front {
         panic!("stunnel did not listen on 127.0.0.1:{port}");
     }
 
-    /// Returns the path of the authority's certificate.
+    /// Returns the path of the certificate of the test's authority.
     pub fn authority(&self) -> PathBuf {
         self.directory.path().join("ca.pem")
     }
@@ -63,7 +63,8 @@ impl Drop for Front {
     }
 }
 
-/// Creates an authority (`ca.pem`) and a server's certificate (`server.pem`, `server.key`).
+/// Creates an authority (`ca.pem`), and a certificate and key of the server (`server.pem`,
+/// `server.key`).
 fn certificates(directory: &Path, name: &str) {
     let openssl = |arguments: &str| {
         let status = Command::new("openssl")

@@ -81,7 +81,7 @@ fn names_go_through_the_same_queue_inline_and_with_workers() {
         for number in 0..20 {
             pool.push_name(&name(MetadataKind::Create, number), number).unwrap();
             assert_eq!(run(&mut pool, 1), [(number, Ok(0))]);
-            // An earlier operation in the slot has no effect.
+            // An earlier operation in the same slot does not affect this operation.
             pool.push(&op(OpKind::Write, 0, 1)).unwrap();
             assert_eq!(run(&mut pool, 1), [(1, Ok(4096))]);
             pool.push_name(&name(MetadataKind::Rename, number), 2).unwrap();
@@ -128,8 +128,8 @@ fn partial_reaps_keep_the_order_of_completion() {
     let mut pool = pool(folder.path(), 4);
     let mut order = Vec::new();
     for round in 0..50u64 {
-        // The operations run one after the other, so that their order is known. The slot that was
-        // freed last is used first.
+        // Each operation completes before the next is pushed, so the order of completion is known.
+        // The pool reuses the slot that was freed last.
         for number in 0..4 {
             pool.push(&op(OpKind::Nop, 0, round * 4 + number)).unwrap();
             pool.submit_and_wait(number as u32 + 1, Some(1_000_000_000)).unwrap();
@@ -150,9 +150,9 @@ fn a_wait_with_nothing_in_flight_lasts_as_long_as_its_timeout() {
         let start = std::time::Instant::now();
         pool.submit_and_wait(1, Some(30_000_000)).unwrap();
         assert!(start.elapsed() >= Duration::from_millis(30), "{:?}", start.elapsed());
-        // Without a timeout, this wait would never end.
+        // No operation is in flight, so this wait must return immediately even without a timeout.
         pool.submit_and_wait(1, None).unwrap();
-        // An operation ends a wait before its timeout.
+        // A completion ends the wait before its timeout.
         pool.push(&op(OpKind::Read, 0, 0)).unwrap();
         assert_eq!(run(&mut pool, 1), [(0, Ok(4096))]);
         assert!(start.elapsed() < Duration::from_millis(900), "{:?}", start.elapsed());

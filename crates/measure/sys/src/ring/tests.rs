@@ -22,8 +22,8 @@ fn ring(folder: &std::path::Path, entries: u32, arena_bytes: usize) -> Option<Ri
         Ok(ring) => Some(ring),
         Err(refused) => {
             let (error, config) = *refused;
-            // If a machine forbids io_uring, it cannot be tested, but the error must be a known
-            // one.
+            // On a machine that forbids io_uring, the ring cannot be tested, but the error must be
+            // a known error.
             assert!(!matches!(error, RingError::Setup(_)), "{error}");
             assert_eq!(config.files.len(), 2, "files come back for the thread pool");
             None
@@ -157,6 +157,6 @@ fn a_wait_with_nothing_in_flight_lasts_as_long_as_its_timeout() {
     let start = std::time::Instant::now();
     ring.submit_and_wait(1, Some(30_000_000)).unwrap();
     assert!(start.elapsed() >= std::time::Duration::from_millis(30), "{:?}", start.elapsed());
-    // Without a timeout, this wait would never end.
+    // No operation is in flight, so this wait must return immediately even without a timeout.
     ring.submit_and_wait(1, None).unwrap();
 }

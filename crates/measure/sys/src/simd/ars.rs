@@ -179,7 +179,8 @@ pub fn invert(key: [u64; 2], bytes: [u8; 16]) -> (u64, u64) {
 mod tests {
     use super::*;
 
-    /// FIPS 197, appendix B: the state after the first round of the example cipher.
+    /// The expected state is that of the example cipher after its first round (FIPS 197, appendix
+    /// B).
     #[test]
     fn one_round_is_that_of_fips_197() {
         let bytes = |hex: &str| {

@@ -84,7 +84,7 @@ pub(super) const fn x_pow_mod(n: u64) -> u32 {
 mod tests {
     use super::*;
 
-    /// RFC 3720, appendix B.4.
+    /// The expected values are from RFC 3720, appendix B.4.
     #[test]
     fn matches_the_values_of_the_standard() {
         let crc = |data: &[u8]| !raw(!0, data);

@@ -141,7 +141,7 @@ impl Kernels {
             // SAFETY: a value with this level exists only if `is_available` found its features.
             Level::Vaes => unsafe { super::x86::fill_vaes(key, counter, out) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
+            // SAFETY: a value with this level exists only if `is_available` found its features.
             Level::AesNi => unsafe { super::x86::fill_aes(key, counter, out) },
             _ => ars::fill(key, high, low_first, out),
         }
@@ -164,7 +164,7 @@ impl Kernels {
             // SAFETY: a value with this level exists only if `is_available` found its features.
             Level::Vaes => !unsafe { super::x86::fill_crc_vaes(key, counter, !seed, out) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
+            // SAFETY: a value with this level exists only if `is_available` found its features.
             Level::AesNi => !unsafe { super::x86::fill_crc_aes(key, counter, !seed, out) },
             _ => {
                 ars::fill(key, high, low_first, out);
@@ -197,7 +197,7 @@ impl Kernels {
             // SAFETY: a value with this level exists only if `is_available` found its features.
             Level::Vaes => unsafe { super::x86::make_vaes(key, counter, shape, stamp, out) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
+            // SAFETY: a value with this level exists only if `is_available` found its features.
             Level::AesNi => unsafe { super::x86::make_aes(key, counter, shape, stamp, out) },
             _ => unit::make(key, counter.0, counter.1, shape, stamp, out),
         }
@@ -224,7 +224,7 @@ impl Kernels {
             // SAFETY: a value with this level exists only if `is_available` found its features.
             Level::Vaes => unsafe { super::x86::is_intact_vaes(key, counter, shape, stamp, data) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
+            // SAFETY: a value with this level exists only if `is_available` found its features.
             Level::AesNi => unsafe { super::x86::is_intact_aes(key, counter, shape, stamp, data) },
             _ => unit::is_intact(key, counter.0, counter.1, shape, stamp, data),
         }
@@ -327,7 +327,7 @@ mod tests {
         assert!(all_there.eq(Level::ALL.into_iter().filter(|level| level.is_available())));
     }
 
-    /// The kernels of every level check each bit of a unit.
+    /// The kernels of every level must detect a flipped bit at every position of a unit.
     #[test]
     fn detects_each_flipped_bit() {
         for shape in [Shape::new(8, 128, 7), Shape::new(8, 61, 7), Shape::new(1, 3, 7)] {

@@ -36,9 +36,9 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Returns the shape of a unit with `sectors` sectors and `random_parts` incompressible parts
-    /// of 32 bytes, distributed as evenly as possible. The remaining bytes repeat `filler`. The
-    /// first sector has at least one incompressible part, for the stamp.
+    /// Returns the shape of a unit that has `sectors` sectors. Its `random_parts` incompressible
+    /// parts of 32 bytes are distributed over the sectors as evenly as possible. The remaining
+    /// bytes repeat `filler`. The first sector has at least one incompressible part, for the stamp.
     ///
     /// Returns `None` unless there are 1 to 8 sectors, and 1 to 16 parts for each of them.
     #[must_use]

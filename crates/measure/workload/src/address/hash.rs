@@ -1,12 +1,12 @@
-//! Random bits as a pure function of a seed and an index.
+//! Computes random bits as a pure function of a seed and an index.
 //!
-//! The finalizer is variant 13 of Stafford's mixers, the same as in SplitMix64 (Steele, Lea and
-//! Flood, "Fast splittable pseudorandom number generators", OOPSLA '14).
+//! The finalizer (last mixing step) is variant 13 of Stafford's mixers. SplitMix64 uses the same
+//! finalizer (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA '14).
 
-/// The increment of SplitMix64: 2^64 divided by the golden ratio, as an odd number.
+/// Increment of SplitMix64. It is 2^64 divided by the golden ratio, rounded to an odd number.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Returns the `index`-th output of SplitMix64 with seed `seed`.
+/// Returns output number `index` of SplitMix64 with the seed `seed`.
 #[inline]
 pub fn mix(seed: u64, index: u64) -> u64 {
     let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN));
@@ -15,25 +15,26 @@ pub fn mix(seed: u64, index: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Maps 64 random bits to `0..n` by multiplication. The relative error of each value's probability
-/// is at most `n / 2^64` (Lemire, "Fast random integer generation in an interval", 2019, section
-/// 3).
+/// Maps 64 random bits to a number in `0..n` by multiplication. The relative error of each number's
+/// probability is at most `n / 2^64` (Lemire, "Fast random integer generation in an interval",
+/// 2019, section 3).
 #[inline]
 pub(crate) fn uniform_below(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
 }
 
-/// Converts 64 random bits to an odd multiple of 2^-53 in the open interval (0, 1).
+/// Converts 64 random bits to a number in the open interval (0, 1). The number is an odd multiple
+/// of 2^-53.
 #[inline]
 pub(crate) fn unit_open(bits: u64) -> f64 {
     ((bits >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
 }
 
-/// Returns a threshold: 64 random bits, as a number, are below it with probability `share` (0 to
-/// 1).
+/// Returns a threshold. A random 64-bit number is below this threshold with the probability `share`
+/// (0 to 1).
 #[inline]
 pub(crate) fn share_below(share: f64) -> u64 {
-    // The factor is 2^64. The conversion saturates for a share of 1.
+    // The factor is 2^64. For a share of 1, the conversion to an integer saturates.
     (share * 18_446_744_073_709_551_616.0) as u64
 }
 
@@ -41,9 +42,9 @@ pub(crate) fn share_below(share: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The first outputs of SplitMix64 with seed 1234567, as published with the reference code
-    /// (`splitmix64.c`, Vigna 2015) and repeated in Rosetta Code's "Pseudo-random
-    /// numbers/Splitmix64".
+    /// The expected values are the first outputs of SplitMix64 with seed 1234567. They were
+    /// published with the reference code (`splitmix64.c`, Vigna 2015) and in Rosetta Code's
+    /// "Pseudo-random numbers/Splitmix64".
     #[test]
     fn the_outputs_are_those_of_splitmix64() {
         let expected = [

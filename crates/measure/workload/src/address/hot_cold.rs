@@ -1,9 +1,9 @@
-//! Addresses with a hot part that gets most of the operations.
+//! Pattern in which most operations access a hot part of the space.
 
 use super::hash::{mix, share_below, uniform_below};
 
-/// Slots in two parts. The hot part, at the start of the space, gets a given share of the
-/// operations. Addresses are uniform within each part.
+/// Slots in two parts, hot and cold. The hot part is at the start of the space. It gets a given
+/// fraction of the operations. Within each part, all slots have the same probability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HotCold {
     n: u64,
@@ -12,9 +12,10 @@ pub struct HotCold {
 }
 
 impl HotCold {
-    /// Creates slots `0..n`. The hot part has the share `hot_space` of the slots (0 to 1, rounded
-    /// to whole slots, at least one), and gets the share `hot_access` of the operations. An `n` of
-    /// 0 counts as 1. If one part is the whole space, the other part gets no operations.
+    /// Creates the slots `0..n`. The hot part contains the fraction `hot_space` of the slots (0 to
+    /// 1, rounded to whole slots, at least one slot). It gets the fraction `hot_access` of the
+    /// operations. An `n` of 0 is treated as 1. If one part is the whole space, the other part gets
+    /// no operations.
     #[must_use]
     pub fn new(n: u64, hot_space: f64, hot_access: f64) -> Self {
         let n = n.max(1);
@@ -24,7 +25,7 @@ impl HotCold {
         Self { n, hot, threshold: share_below(access) }
     }
 
-    /// Returns the slot of an index.
+    /// Returns the slot for an index.
     #[must_use]
     #[inline]
     pub fn at(&self, seed: u64, index: u64) -> u64 {

@@ -1,8 +1,8 @@
-//! Distribution of a stream's operations among its clients or threads.
+//! Distributes the operations of a stream among its clients or threads.
 
-/// Indices of the operations in one part of a stream: the `k`-th operation of the part is operation
-/// `part + k * parts` of the stream. If all parts progress equally, the stream as a whole is the
-/// same for any number of parts.
+/// Indices of the operations in one part of a stream. The `k`-th operation of the part is operation
+/// number `part + k * parts` of the stream. If all parts progress at the same speed, the stream as
+/// a whole is the same for any number of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Indices {
     next: u64,
@@ -10,14 +10,13 @@ pub struct Indices {
 }
 
 impl Indices {
-    /// Creates the indices for the part with the number `part`. `parts` is the number of parts; 0
-    /// counts as 1.
+    /// Creates the indices for part number `part` of `parts` parts. A `parts` of 0 is treated as 1.
     #[must_use]
     pub fn new(part: u64, parts: u64) -> Self {
         Self { next: part, parts: parts.max(1) }
     }
 
-    /// Returns the next index.
+    /// Returns the index of the part's next operation.
     #[inline]
     pub fn take(&mut self) -> u64 {
         let index = self.next;

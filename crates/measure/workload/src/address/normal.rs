@@ -1,13 +1,13 @@
-//! The normal distribution around the middle of the space.
+//! Pattern in which the slots are normally distributed around the middle of the space.
 //!
-//! The quantile function is algorithm AS 241 (PPND16) of M. J. Wichura, "The percentage points of
-//! the normal distribution", Applied Statistics 37(3), 1988. It is accurate to about 1 part in
-//! 10^16, and computes one normal number from each uniform number.
+//! The quantile function is algorithm AS 241 (PPND16) from M. J. Wichura, "The percentage points of
+//! the normal distribution", Applied Statistics 37(3), 1988. Its relative error is about 1 in
+//! 10^16. It computes one normally distributed number from each uniformly distributed number.
 
 use super::hash::{mix, unit_open};
 
-/// Slots that are normally distributed around the middle of the space. A value outside the space is
-/// replaced by a new random value.
+/// Slots with a normal distribution around the middle of the space. If a random value is outside
+/// the space, a new random value is computed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Normal {
     n: u64,
@@ -15,9 +15,9 @@ pub struct Normal {
 }
 
 impl Normal {
-    /// Creates slots `0..n` around `n / 2` with a standard deviation of `deviation` times `n`. If
-    /// the deviation is not above 0, it counts as 0, and every slot is the middle slot. An `n` of 0
-    /// counts as 1.
+    /// Creates the slots `0..n`. They are distributed around `n / 2`, with a standard deviation of
+    /// `deviation` times `n`. If the deviation is not above 0, it is treated as 0, and every slot
+    /// is the middle slot. An `n` of 0 is treated as 1.
     #[must_use]
     pub fn new(n: u64, deviation: f64) -> Self {
         let n = n.max(1);
@@ -25,7 +25,7 @@ impl Normal {
         Self { n, deviation_slots: deviation * n as f64 }
     }
 
-    /// Returns the slot of an index.
+    /// Returns the slot for an index.
     #[must_use]
     #[inline]
     pub fn at(&self, seed: u64, index: u64) -> u64 {
@@ -41,7 +41,8 @@ impl Normal {
     }
 }
 
-/// Returns the quantile `p` of the standard normal distribution, for `p` in (0, 1).
+/// Returns the quantile of the standard normal distribution for the probability `p`, which must be
+/// in (0, 1).
 #[must_use]
 pub fn normal_quantile(p: f64) -> f64 {
     const A: [f64; 8] = [
@@ -122,7 +123,7 @@ fn far_tail(r: f64) -> f64 {
     polynomial(&E, r) / polynomial(&F, r)
 }
 
-/// Evaluates a polynomial by Horner's rule. The first coefficient is the constant.
+/// Evaluates a polynomial with Horner's method. The first coefficient is the constant term.
 fn polynomial(coefficients: &[f64; 8], x: f64) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, c| sum * x + c)
 }

@@ -1,23 +1,23 @@
-//! Checks the numbers of access patterns.
+//! Checks the parameters of access patterns.
 
 use plimsoll_plan::Pattern;
 
-/// Reason why a space cannot be addressed.
+/// Reason why a space or a pattern cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AddressError {
-    /// No region has space for one transfer.
+    /// Every region is smaller than one transfer.
     #[error(
-        "no region is large enough for a transfer of {transfer_bytes} bytes: use smaller \
-         transfers or larger files"
+        "no region is large enough for a transfer of {transfer_bytes} bytes: use smaller transfers \
+         or larger files"
     )]
     NoRoom {
-        /// Size of the largest transfer.
+        /// Size of the largest transfer in bytes.
         transfer_bytes: u64,
     },
     /// The total size of the regions is too large.
     #[error("the regions add up to more than 2^63 - 1 bytes: use fewer or smaller files")]
     TooLarge,
-    /// Offsets are aligned so coarsely that only the start of each region can be accessed.
+    /// The alignment of offsets is so large that only the start of each region can be accessed.
     #[error(
         "with an alignment of {align_bytes} bytes, each file has only one possible offset: use a \
          smaller alignment, larger files, or a larger working set"
@@ -26,24 +26,23 @@ pub enum AddressError {
         /// The alignment.
         align_bytes: u64,
     },
-    /// The distance between offsets is zero.
+    /// The distance between two offsets is zero.
     #[error("the distance between offsets is 0 bytes: set an alignment")]
     NoGrid,
-    /// A number of the pattern is out of range.
+    /// A parameter of the pattern is out of range.
     #[error("{what} is {value}, but must be {range}: correct the pattern")]
     OutOfRange {
         what: &'static str,
-        /// Given value.
         value: f64,
         /// Accepted range.
         range: &'static str,
     },
 }
 
-/// Checks whether the numbers of a pattern are valid.
+/// Checks whether the parameters of a pattern are valid.
 ///
 /// # Errors
-/// [`AddressError::OutOfRange`] names the first invalid number.
+/// Returns [`AddressError::OutOfRange`] with the name of the first invalid parameter.
 pub fn check(pattern: &Pattern) -> Result<(), AddressError> {
     let check = |what, value: f64, ok: bool, range| {
         if ok { Ok(()) } else { Err(AddressError::OutOfRange { what, value, range }) }

@@ -1,22 +1,22 @@
-//! A keyed permutation of `0..n` without a table.
+//! Permutes the numbers `0..n` according to a key, without a table.
 //!
 //! Each of three operations is a bijection of the b-bit numbers: addition of a key, multiplication
 //! by an odd constant, and exclusive-or with a right shift. Here, b is the smallest number of bits
-//! that can represent `n - 1`. Four rounds of these operations mix the bits well. A result outside
-//! `0..n` is permuted again until it is inside ("cycle walking", Black and Rogaway, "Ciphers with
-//! arbitrary finite domains", CT-RSA 2002). The result is a bijection of `0..n`. It needs fewer
-//! than two attempts on average, because `2^b < 2n`.
+//! that can represent `n - 1`. Four rounds of these three operations mix the bits well. A result
+//! outside `0..n` is permuted again until it is inside ("cycle walking", Black and Rogaway,
+//! "Ciphers with arbitrary finite domains", CT-RSA 2002). The result is a bijection of `0..n`. It
+//! needs fewer than two attempts on average, because `2^b < 2n`.
 
 use super::hash::mix;
 
 const ROUNDS: usize = 4;
 
-/// Odd multipliers with well-mixed bits (the constants of SplitMix64 and of MurmurHash3's
-/// finalizer).
+/// Odd multipliers whose bits are well mixed. They are the constants of SplitMix64 and of
+/// MurmurHash3's finalizer.
 const MULTIPLIERS: [u64; ROUNDS] =
     [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB, 0xFF51_AFD7_ED55_8CCD, 0xC4CE_B9FE_1A85_EC53];
 
-/// A permutation of the numbers below `n`, chosen by a key.
+/// A permutation of the numbers below `n`. The key selects the permutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permutation {
     n: u64,
@@ -26,7 +26,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// Creates the permutation of `0..n` for `key`. An `n` of 0 counts as 1.
+    /// Creates the permutation of `0..n` that `key` selects. An `n` of 0 is treated as 1.
     #[must_use]
     pub fn new(n: u64, key: u64) -> Self {
         let n = n.max(1);
@@ -39,16 +39,16 @@ impl Permutation {
         }
     }
 
-    /// Returns `n`, the number of values that are permuted.
+    /// Returns `n`, which is the number of permuted values.
     #[must_use]
     pub fn n(&self) -> u64 {
         self.n
     }
 
-    /// Returns the number to which the permutation maps `i`. It maps exactly one `i` in `0..n` to
-    /// each number in `0..n`.
+    /// Returns the number to which the permutation maps `i`. For each number in `0..n`, there is
+    /// exactly one `i` in `0..n` that is mapped to it.
     ///
-    /// If `i` is `n` or more, `i` modulo `n` is used.
+    /// If `i` is not less than `n`, the remainder of `i / n` is used instead.
     #[must_use]
     #[inline]
     pub fn at(&self, i: u64) -> u64 {
@@ -90,9 +90,10 @@ mod tests {
         }
     }
 
-    /// Over many keys, a number is mapped uniformly. The test counts the results of 16,000 keys in
-    /// 16 cells: 15 degrees of freedom, the 99.9 % point of chi-square is 37.7. The keys are fixed,
-    /// so the result is always the same.
+    /// If the key changes, the same number is mapped to a different number, and all numbers are
+    /// equally probable. The test counts the results for 16,000 keys in 16 cells. With 15 degrees
+    /// of freedom, the 99.9 % quantile of chi-square is 37.7. The keys are constants, so the result
+    /// of the test is always the same.
     #[test]
     fn over_keys_a_number_goes_anywhere() {
         for n in [16u64, 1000] {
@@ -101,7 +102,7 @@ mod tests {
                 for key in 0..16_000 {
                     counts[(Permutation::new(n, key).at(i) * 16 / n) as usize] += 1;
                 }
-                // With n = 1000, each cell has 62 or 63 numbers.
+                // If `n` is 1000, each cell contains 62 or 63 numbers.
                 let chi: f64 = (0..16u64)
                     .map(|cell| {
                         let size = ((cell + 1) * n).div_ceil(16) - (cell * n).div_ceil(16);
@@ -114,8 +115,8 @@ mod tests {
         }
     }
 
-    /// Neighbouring numbers are mapped to numbers with the mean distance of two random numbers,
-    /// which is n/3.
+    /// The numbers to which two neighbouring numbers are mapped differ by n/3 on average. Two
+    /// random numbers differ by the same amount.
     #[test]
     fn neighbours_are_scattered() {
         for n in [1_000_003u64, 1 << 20] {

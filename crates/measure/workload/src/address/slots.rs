@@ -1,11 +1,11 @@
-//! Access patterns over the slots `0..n`.
+//! Computes the slots `0..n` in the order of an access pattern.
 
 use plimsoll_plan::Pattern;
 
 use super::hash::{mix, uniform_below};
 use super::{HotCold, Normal, Permutation, Stride, Zipf};
 
-/// Slots `0..n` in the order of a pattern: a pure function of the seed and the index.
+/// Slots `0..n` in the order of a pattern. A slot is a pure function of the seed and the index.
 #[derive(Clone, Debug)]
 pub struct Slots {
     n: u64,
@@ -16,7 +16,7 @@ pub struct Slots {
 #[derive(Clone, Debug)]
 enum Kind {
     Random,
-    /// The permutation of the pass that was last requested. It is a cache, and does not affect the
+    /// Permutation of the pass that was requested last. It is a cache and does not affect the
     /// results.
     Permutation {
         pass: u64,
@@ -32,23 +32,24 @@ enum Kind {
     Normal(Normal),
 }
 
-/// Number that is mixed into the seed, so that the permutation of ranks has another seed than the
-/// ranks.
+/// Constant that is mixed into the seed. Because of it, the permutation of the ranks has another
+/// seed than the ranks.
 const SCATTER: u64 = 0x5CA7;
 
 impl Slots {
-    /// Creates the slots `0..n` of `pattern`. The distance of a stride pattern is converted from
-    /// bytes to slots of `slot_bytes`. An `n` of 0 counts as 1.
+    /// Creates the slots `0..n` in the order of `pattern`. A stride pattern states its distance in
+    /// bytes. This function converts the distance to slots of `slot_bytes`. An `n` of 0 is treated
+    /// as 1.
     #[must_use]
     pub fn new(pattern: &Pattern, n: u64, slot_bytes: u64, seed: u64) -> Self {
         let n = n.max(1);
         let kind = match *pattern {
-            // A trace contains its own addresses.
+            // A trace contains its own addresses, so it needs no slots.
             Pattern::Random | Pattern::Trace => Kind::Random,
             Pattern::Permutation => {
                 Kind::Permutation { pass: 0, order: Permutation::new(n, mix(seed, 0)) }
             }
-            // The skips between slots are determined by [`super::AddressWalks`].
+            // [`super::AddressWalks`] determines how many slots are skipped.
             Pattern::Sequential | Pattern::SequentialShared | Pattern::Skipping { .. } => {
                 Kind::Sequential
             }
@@ -67,7 +68,7 @@ impl Slots {
         Self { n, seed, kind }
     }
 
-    /// Returns the slot of operation `index`.
+    /// Returns the slot of the operation with this index.
     #[inline]
     pub fn at(&mut self, index: u64) -> u64 {
         match &mut self.kind {
@@ -147,7 +148,7 @@ mod tests {
         assert!(orders[0] != orders[1] && orders[1] != orders[2]);
     }
 
-    /// Chi-square over 100 cells, 99 degrees of freedom, the 99.9 % point is 148.2.
+    /// The chi-square test has 100 cells. With 99 degrees of freedom, the 99.9 % quantile is 148.2.
     #[test]
     fn random_is_uniform() {
         let mut slots = Slots::new(&Pattern::Random, 1 << 40, 4096, 11);
@@ -159,8 +160,10 @@ mod tests {
         assert!(chi < 148.2, "{chi}");
     }
 
-    /// The slots are uniform within each part (10 cells each, 9 degrees of freedom, the 99.9 %
-    /// point is 27.9), and each part gets its share (within three standard errors).
+    /// Within the hot part and within the cold part, all slots have the same probability. The
+    /// chi-square test uses 10 cells for each part. With 9 degrees of freedom, the 99.9 % quantile
+    /// is 27.9. The number of accesses to each part is as expected, to within three standard
+    /// errors.
     #[test]
     fn hot_and_cold_get_their_shares() {
         let pattern = Pattern::HotCold { hot_space: 0.1, hot_access: 0.9 };
@@ -182,8 +185,8 @@ mod tests {
         }
     }
 
-    /// The scattered ranks keep Zipf's probabilities: the most frequent slot gets the share of the
-    /// first rank.
+    /// If ranks are scattered over the space, they keep their Zipf probabilities. The most frequent
+    /// slot gets the fraction of operations that the first rank would get.
     #[test]
     fn zipf_is_scattered_but_keeps_its_shares() {
         let mut slots = Slots::new(&Pattern::Zipf { exponent: 1.0 }, 1_000, 4096, 5);

@@ -1,11 +1,11 @@
-//! Several regions of several files as one sequence of slots.
+//! Combines several regions of several files into one sequence of slots.
 
 use super::AddressError;
 
-/// A range of a file (or device) that operations may access.
+/// Range of a file or device that operations may access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Index into the file table.
+    /// Index of the file in the file table.
     pub file: u32,
     /// Offset in the file at which the region starts.
     pub offset_bytes: u64,
@@ -13,33 +13,35 @@ pub struct Region {
     pub size_bytes: u64,
 }
 
-/// Address of an operation.
+/// File and offset of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Index into the file table.
+    /// Index of the file in the file table.
     pub file: u32,
     /// Offset in the file, in bytes.
     pub offset_bytes: u64,
 }
 
-/// Regions as one sequence of slots. Slots are at multiples of a fixed distance from the start of
-/// their region. Each slot has space for a transfer.
+/// Several regions as one sequence of slots. The distance between a slot and the start of its
+/// region is a multiple of a fixed number of bytes. A transfer of the largest size fits between
+/// each slot and the end of its region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space {
     regions: Vec<Region>,
-    /// First slot of each region, and the total number at the end.
+    /// For each region: the number of its first slot. The last entry is the total number of slots.
     starts: Vec<u64>,
     slot_bytes: u64,
-    /// Number of slots in each region; `None` if the regions have different numbers of slots.
+    /// Number of slots in each region; `None` if this number is not the same for all regions.
     each: Option<u64>,
 }
 
 impl Space {
-    /// Creates the slots of `regions`, in their order, at distances of `slot_bytes`. Each slot has
-    /// space for `transfer_bytes`. Regions that are too small for one transfer are omitted.
+    /// Creates the slots of `regions`, in the order of the regions. Within a region, the distance
+    /// between slots is `slot_bytes`. A transfer of `transfer_bytes` fits at each slot. Regions
+    /// that are smaller than one transfer are omitted.
     ///
     /// # Errors
-    /// [`AddressError::NoGrid`] if `slot_bytes` is 0, [`AddressError::NoRoom`] if there is no slot,
+    /// [`AddressError::NoGrid`] if `slot_bytes` is 0. [`AddressError::NoRoom`] if there is no slot.
     /// [`AddressError::TooLarge`] if the end of a region is above 2^63.
     pub fn new(
         regions: &[Region],
@@ -70,20 +72,20 @@ impl Space {
         Ok(space)
     }
 
-    /// Returns the number of slots, which is at least one.
+    /// Returns the number of slots. There is at least one slot.
     #[must_use]
     pub fn slots(&self) -> u64 {
         self.starts.last().copied().unwrap_or(1)
     }
 
-    /// Returns the distance between two slots, in bytes.
+    /// Returns the distance between two neighbouring slots, in bytes.
     #[must_use]
     pub fn slot_bytes(&self) -> u64 {
         self.slot_bytes
     }
 
-    /// Returns the region of `slot`, and the index of the slot in it. If `slot` is [`Space::slots`]
-    /// or more, it is reduced modulo this number.
+    /// Returns the region that contains `slot`, and the index of the slot in this region. If `slot`
+    /// is not less than [`Space::slots`], it is reduced modulo this number.
     #[inline]
     fn find(&self, slot: u64) -> (usize, u64) {
         let slots = self.slots();
@@ -98,22 +100,22 @@ impl Space {
         }
     }
 
-    /// Returns the first slot of the next region after the region of `slot`; 0 after the last
-    /// region.
+    /// Returns the first slot of the region that follows the region of `slot`. Returns 0 if `slot`
+    /// is in the last region.
     #[must_use]
     pub fn next_region(&self, slot: u64) -> u64 {
         let (at, _) = self.find(slot);
         self.starts.get(at + 1).copied().filter(|start| *start < self.slots()).unwrap_or(0)
     }
 
-    /// Returns the number of bytes from `slot` to the end of its region.
+    /// Returns the number of bytes between `slot` and the end of its region.
     #[must_use]
     pub fn room_bytes(&self, slot: u64) -> u64 {
         let (at, within) = self.find(slot);
         self.regions[at].size_bytes - within * self.slot_bytes
     }
 
-    /// Returns the address of `slot`.
+    /// Returns the file and the offset of `slot`.
     #[must_use]
     #[inline]
     pub fn place(&self, slot: u64) -> Place {
@@ -122,9 +124,9 @@ impl Space {
         Place { file: region.file, offset_bytes: region.offset_bytes + within * self.slot_bytes }
     }
 
-    /// Returns the address of a transfer of `size_bytes` at `slot`. Relative to the start of its
-    /// region, the offset is a multiple of `align_bytes`. It is decreased if the transfer would
-    /// cross the end of the region. `None` if the region is smaller than the transfer.
+    /// Returns the address of a transfer of `size_bytes` at `slot`. The offset from the start of
+    /// the region is a multiple of `align_bytes`. If the transfer would end after the end of the
+    /// region, the offset is decreased. Returns `None` if the region is smaller than the transfer.
     #[must_use]
     #[inline]
     pub fn place_of(&self, slot: u64, size_bytes: u64, align_bytes: u64) -> Option<Place> {

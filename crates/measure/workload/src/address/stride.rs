@@ -1,34 +1,37 @@
-//! Addresses at a fixed stride: every s-th slot, then the slots between them.
+//! Pattern with a fixed stride `s`: it accesses every s-th slot first, and then the slots between
+//! them.
 
-/// Slots at a fixed distance. At the end of the space, the sequence starts another round, one slot
-/// after the start of the previous round. A pass of `n` operations therefore visits each slot
-/// exactly once.
+/// Slots at a fixed distance from each other. At the end of the space, the sequence starts another
+/// round. The first slot of the new round is one slot after the first slot of the previous round. A
+/// pass of `n` operations therefore accesses each slot exactly once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stride {
     n: u64,
     stride: u64,
-    /// Number of slots in a short row. A row consists of the slots with the same remainder modulo
-    /// the stride.
+    /// Number of slots in a short row. The slots of a row all have the same remainder when divided
+    /// by the stride.
     short: u64,
-    /// Number of long rows, which have one more slot. The long rows are the first rows.
+    /// Number of long rows. A long row has one more slot than a short row. The long rows come
+    /// first.
     long_rows: u64,
 }
 
 impl Stride {
-    /// Creates slots `0..n` at a distance of `stride` slots. For both numbers, 0 counts as 1.
+    /// Creates the slots `0..n`, which are accessed at a distance of `stride` slots. If `n` or
+    /// `stride` is 0, it is treated as 1.
     #[must_use]
     pub fn new(n: u64, stride: u64) -> Self {
         let (n, stride) = (n.max(1), stride.max(1));
         Self { n, stride, short: n / stride, long_rows: n % stride }
     }
 
-    /// Returns the slot of an index.
+    /// Returns the slot for an index.
     #[must_use]
     #[inline]
     pub fn at(&self, index: u64) -> u64 {
         let at = index % self.n;
         let long = self.short + 1;
-        // `in_long` and all later products are at most n, so they do not overflow.
+        // `in_long` and all products in the following lines are at most n, so they do not overflow.
         let in_long = self.long_rows * long;
         let (row, step) = if at < in_long {
             (at / long, at % long)

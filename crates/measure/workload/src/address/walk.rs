@@ -1,26 +1,28 @@
-//! Sequence of addresses that a client accesses in a space.
+//! Computes the sequence of addresses that a client accesses in a space.
 
 use super::hash::{mix, unit_open};
 use plimsoll_plan::Pattern;
 
 use super::{AddressError, Indices, Place, Region, Slots, Space};
 
-/// The space and pattern that the clients of a stream share. Its mutable state is only a cache,
-/// except for the cursor that the clients of a sequential stream with mixed sizes share.
+/// Space and pattern that all clients of a stream share. If the stream is sequential and its
+/// transfers have several sizes, the clients also share a cursor. All other mutable state is only a
+/// cache.
 #[derive(Clone, Debug)]
 pub struct AddressWalks {
     space: Space,
     slots: Slots,
     order: Order,
     align_bytes: u64,
-    /// Size of all transfers, or `None` if sizes are mixed.
+    /// Size of all transfers; `None` if transfers have several sizes.
     one_size: Option<u64>,
     shared_cursor: u64,
-    /// For a skipping pattern: the mean number of skipped slots, and the seed of the skips.
+    /// For a pattern that skips slots: the mean number of skipped slots, and the seed from which
+    /// the skips are computed.
     skip: (f64, u64),
 }
 
-/// How an address depends on the previous address.
+/// How the address of an operation depends on the previous address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     None,
@@ -29,14 +31,15 @@ enum Order {
     Shared,
 }
 
-/// Position of one client in its sequence of addresses.
+/// State of one client: how far it is in its sequence of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
     indices: Indices,
     cursor: u64,
 }
 
-/// Number that is mixed into the seed of skips, so that it differs from the seeds of slots.
+/// Constant that is mixed into the seed of the skips. Because of it, this seed differs from the
+/// seeds of slots.
 const SKIPS: u64 = 0x5E1F;
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -45,8 +48,8 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 impl AddressWalks {
     /// Creates a pattern over `regions` for transfers of the given sizes. Offsets from the start of
-    /// a region are multiples of `align_bytes` or, if `align_bytes` is 0, of the transfer's own
-    /// size. Regions smaller than the largest transfer are omitted.
+    /// a region are multiples of `align_bytes`. If `align_bytes` is 0, they are multiples of the
+    /// size of the transfer. Regions smaller than the largest transfer are omitted.
     ///
     /// # Errors
     /// [`AddressError`].
@@ -95,9 +98,9 @@ impl AddressWalks {
         Ok(Self { space, slots, order, align_bytes, one_size, shared_cursor: 0, skip })
     }
 
-    /// Returns the start position of the client with the number `client`, of `clients` clients. The
-    /// clients of a stream execute its operations in rotation, so the stream is the same for any
-    /// distribution of clients over threads.
+    /// Returns the position at which client number `client` starts. There are `clients` clients.
+    /// The clients of a stream execute its operations in rotation, so the stream is the same for
+    /// any distribution of clients over threads.
     #[must_use]
     pub fn walk(&self, client: u64, clients: u64) -> Walk {
         let clients = clients.max(1);
@@ -108,8 +111,8 @@ impl AddressWalks {
         }
     }
 
-    /// Returns the address of the client's next transfer, whose size is one of the sizes given at
-    /// creation.
+    /// Returns the address of the client's next transfer. `size_bytes` is one of the sizes that
+    /// were given at creation.
     #[inline]
     pub fn next(&mut self, walk: &mut Walk, size_bytes: u64) -> Place {
         match (self.order, self.one_size) {
@@ -118,8 +121,8 @@ impl AddressWalks {
                 let slot = self.slots.at(walk.indices.take());
                 let align = if self.align_bytes == 0 { size_bytes } else { self.align_bytes };
                 let place = self.space.place_of(slot, size_bytes, align);
-                // Every region has space for the largest size. `None` therefore means that the size
-                // was not given at creation.
+                // In every region, a transfer of the largest size fits. `None` therefore means that
+                // the size was not one of the sizes from the creation.
                 place.unwrap_or_else(|| self.space.place(slot))
             }
             (Order::Own, _) => {
@@ -128,8 +131,9 @@ impl AddressWalks {
                 self.space.place(at)
             }
             (Order::Skipping, _) => {
-                // The gaps are exponential and rounded to whole slots. The accessed slots are
-                // therefore independent points with the required density.
+                // The gaps have an exponential distribution and are rounded to whole slots. The
+                // accessed slots are therefore independent of each other, and have the required
+                // density.
                 let (mean_slots, seed) = self.skip;
                 let drawn = -libm::log(unit_open(mix(seed, walk.indices.take())));
                 let skip = (drawn * mean_slots + 0.5) as u64;
@@ -150,8 +154,8 @@ impl AddressWalks {
         }
     }
 
-    /// Returns the first slot, from `cursor` on, at which the rest of the region has space for the
-    /// transfer. Also returns the next cursor.
+    /// Starting at `cursor`, returns the first slot from which the transfer fits into the rest of
+    /// the region. Also returns the next cursor.
     #[inline]
     fn after(&self, cursor: u64, size_bytes: u64) -> (u64, u64) {
         let mut at = if cursor < self.space.slots() { cursor } else { 0 };
@@ -198,7 +202,8 @@ mod tests {
         let pattern = Pattern::Skipping { density: 0.1 };
         let mut walks = AddressWalks::new(&pattern, &one(slots * 4096), &[4096], 0, 1).unwrap();
         let mut walk = walks.walk(1, 2);
-        // The second of two clients starts in the middle, so it reaches the end after half a pass.
+        // The second of the two clients starts in the middle of the space. It therefore reaches the
+        // end after half of a pass.
         let steps = slots as usize / 20;
         let seen: Vec<u64> =
             offsets(&mut walks, &mut walk, 4096, steps).iter().map(|o| o / 4096).collect();
@@ -210,8 +215,8 @@ mod tests {
         let n = steps as f64;
         let mean = sum / n;
         assert!((mean - 10.0).abs() < 0.2, "mean gap {mean}");
-        // The standard deviation of an exponential gap equals its mean, not counting the accessed
-        // slot.
+        // A gap without the accessed slot itself has an exponential distribution. Its standard
+        // deviation is therefore equal to its mean.
         let deviation = (squares / n - mean * mean).sqrt();
         assert!((deviation - 9.0).abs() < 0.4, "{deviation}");
         let mut again = AddressWalks::new(&pattern, &one(slots * 4096), &[4096], 0, 1).unwrap();

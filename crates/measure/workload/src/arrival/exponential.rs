@@ -1,11 +1,11 @@
-//! Start times with exponential gaps: a Poisson process.
+//! Start times whose gaps have an exponential distribution: a Poisson process.
 
 use super::Rate;
 use crate::address::{mix, unit_open};
 
-/// Start times with independent exponential gaps, which are computed by inversion of the
-/// distribution function. Fractions of a nanosecond are carried to the next gap, so that rounding
-/// to nanoseconds does not change the mean.
+/// Start times with independent gaps. The gaps have an exponential distribution, and are computed
+/// with the inverse of the distribution function. Fractions of a nanosecond are added to the next
+/// gap. Rounding to nanoseconds therefore does not change the mean gap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exponential {
     mean_gap_ns: f64,
@@ -16,8 +16,8 @@ pub struct Exponential {
 }
 
 impl Exponential {
-    /// Creates a Poisson process with the rate `rate / parts`. Together, `parts` such processes
-    /// with different seeds form a Poisson process with the rate `rate` (superposition).
+    /// Creates a Poisson process with the rate `rate / parts`. If `parts` such processes have
+    /// different seeds, they form a Poisson process with the rate `rate` together (superposition).
     #[must_use]
     pub fn new(rate: Rate, parts: u64, seed: u64) -> Self {
         let (dividend, divisor) = rate.period();

@@ -1,21 +1,20 @@
 //! Rates of operations.
 
-/// A rate: operations per second, stored in millionths.
+/// Rate in operations per second. It is stored in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     micro_ops_per_s: u64,
 }
 
-/// A rate that is out of range.
+/// Error for a rate that is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("a rate of {rate_per_s} operations per second is not between 0.000001 and 1,000,000,000")]
 pub struct RateError {
-    /// Given rate.
     pub rate_per_s: f64,
 }
 
 impl Rate {
-    /// Creates a rate from operations per second, rounded to millionths.
+    /// Creates a rate from a number of operations per second. The number is rounded to millionths.
     ///
     /// # Errors
     /// [`RateError`] if the rate is below 1e-6 or above 1e9. Higher rates are impossible, because
@@ -29,7 +28,8 @@ impl Rate {
         }
     }
 
-    /// Returns the time between two starts, in nanoseconds, as a fraction (dividend, divisor).
+    /// Returns the time between two starts in nanoseconds. It is a fraction, which is returned as
+    /// (dividend, divisor).
     pub(super) fn period(self) -> (u64, u64) {
         (1_000_000_000_000_000, self.micro_ops_per_s)
     }

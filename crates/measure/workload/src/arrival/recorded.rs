@@ -1,31 +1,31 @@
-//! Start times from a recording.
+//! Start times that were recorded earlier.
 
 use std::sync::Arc;
 
-/// Recorded start times, in ascending order.
+/// Recorded start times in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
     starts_ns: Arc<[u64]>,
 }
 
-/// Reason why a recording is not usable.
+/// Reason why recorded start times are not usable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordedError {
-    /// A line is not a number of nanoseconds.
+    /// A line does not contain a number of nanoseconds.
     #[error("line {line} of the recording is not a whole number of nanoseconds: {text:?}")]
     NotANumber {
         /// Number of the line; the first line is 1.
         line: usize,
-        /// The first 40 characters of the line.
+        /// First 40 characters of the line.
         text: String,
     },
-    /// A start time is earlier than the start time before it.
+    /// A start time is earlier than the start time in front of it.
     #[error(
         "start time {line} of the recording is earlier than the previous start time: sort the \
          recording"
     )]
     OutOfOrder {
-        /// Number of the start time; the first is 1.
+        /// Position of this start time; the first start time has the number 1.
         line: usize,
     },
     #[error("the recording contains no start times")]
@@ -33,11 +33,12 @@ pub enum RecordedError {
 }
 
 impl Recording {
-    /// Creates a recording from start times, in nanoseconds from the beginning of the recording.
-    /// The times must be in ascending order; equal times are allowed.
+    /// Creates a recording from start times in nanoseconds since the start of the recording. The
+    /// times must be in ascending order. Two times may be equal.
     ///
     /// # Errors
-    /// [`RecordedError::OutOfOrder`] or [`RecordedError::Empty`].
+    /// [`RecordedError::OutOfOrder`] if a time is too early. [`RecordedError::Empty`] if there are
+    /// no times.
     pub fn new(starts_ns: Vec<u64>) -> Result<Self, RecordedError> {
         if let Some(i) = starts_ns.windows(2).position(|pair| pair[1] < pair[0]) {
             return Err(RecordedError::OutOfOrder { line: i + 2 });
@@ -48,7 +49,8 @@ impl Recording {
         Ok(Self { starts_ns: starts_ns.into() })
     }
 
-    /// Parses one start time per line. Skips empty lines and lines that begin with `#`.
+    /// Parses a text with one start time on each line. Empty lines and lines that start with `#`
+    /// are skipped.
     ///
     /// # Errors
     /// Any [`RecordedError`].
@@ -68,7 +70,7 @@ impl Recording {
         Self::new(starts)
     }
 
-    /// Returns the start time with the index `i`.
+    /// Returns the start time with index `i`.
     #[must_use]
     #[inline]
     pub fn get(&self, i: u64) -> Option<u64> {

@@ -1,33 +1,34 @@
-//! Schedule of a stream, and the iterator over its start times.
+//! Schedule of a stream, and an iterator over its start times.
 
 use super::{Exponential, Rate, Recording, SteadyArrivals, Warp};
 use crate::address::{Indices, mix};
 
-/// Start times of a stream's operations. A rate applies to the whole stream.
+/// Determines the start times of a stream's operations. A rate applies to the whole stream, not to
+/// each client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Schedule {
     /// Evenly spaced.
     Constant {
         /// Full rate.
         rate: Rate,
-        /// Change of the rate over time.
+        /// How the rate changes over time.
         warp: Warp,
     },
     /// Exponential gaps.
     Poisson {
         /// Full rate.
         rate: Rate,
-        /// Change of the rate over time.
+        /// How the rate changes over time.
         warp: Warp,
     },
-    /// Operations start at recorded times.
+    /// Operations start at times that were recorded earlier.
     Recorded(Recording),
 }
 
 impl Schedule {
-    /// Returns the start times of one of `parts` clients or threads. For evenly spaced and recorded
-    /// streams, the starts are distributed in rotation. A Poisson stream is divided into
-    /// independent streams with a fraction of the rate. 0 parts count as 1.
+    /// Returns the start times for one of `parts` clients or threads. If the starts are evenly
+    /// spaced or recorded, the clients get them in rotation. A Poisson stream is divided into
+    /// independent streams, each with a fraction of the rate. A `parts` of 0 is treated as 1.
     #[must_use]
     pub fn part(&self, part: u64, parts: u64, seed: u64) -> Arrivals {
         match self {
@@ -52,27 +53,27 @@ impl Schedule {
     }
 }
 
-/// Intended start times in nanoseconds from the beginning of the stream, never decreasing.
+/// Intended start times in nanoseconds since the start of the stream. They never decrease.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arrivals {
     /// Evenly spaced.
     Constant {
-        /// Start times of the process at the full rate.
+        /// Start times of a process that always has the full rate.
         steady: SteadyArrivals,
-        /// Change of the rate over time.
+        /// How the rate changes over time.
         warp: Warp,
     },
     /// Exponential gaps.
     Poisson {
-        /// Start times of the process at the full rate.
+        /// Start times of a process that always has the full rate.
         process: Exponential,
-        /// Change of the rate over time.
+        /// How the rate changes over time.
         warp: Warp,
     },
-    /// Operations start at recorded times. The stream ends after the last of them.
+    /// Operations start at recorded times. The stream ends after the last recorded time.
     Recorded {
         recording: Recording,
-        /// Indices, in the recording, of the start times of this client.
+        /// Indices of this client's start times in the recording.
         indices: Indices,
     },
 }

@@ -1,13 +1,13 @@
-//! Evenly spaced starts without drift.
+//! Start times that are evenly spaced and do not drift.
 
 use super::Rate;
 
-/// Evenly spaced start times: start `i` is at `floor((first + i * step) * period)`. Quotient and
-/// remainder are added separately, so that rounding errors do not accumulate.
+/// Evenly spaced start times. Start `i` is at `floor((first + i * step) * period)`. The quotient
+/// and the remainder of the period are added separately, so that rounding errors do not accumulate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SteadyArrivals {
     next_ns: u64,
-    /// Remainder of `next_ns`, in units of 1 ns / `divisor`.
+    /// Fraction of a nanosecond that `next_ns` does not contain. Its unit is 1 ns / `divisor`.
     rest: u64,
     step_ns: u64,
     step_rest: u64,
@@ -15,8 +15,8 @@ pub struct SteadyArrivals {
 }
 
 impl SteadyArrivals {
-    /// Creates the start times of every `parts`-th operation of a stream with `rate`, beginning
-    /// with operation `part`.
+    /// Creates the start times for every `parts`-th operation of a stream with the rate `rate`. The
+    /// first of these operations is operation number `part`.
     #[must_use]
     pub fn new(rate: Rate, part: u64, parts: u64) -> Self {
         let (dividend, divisor) = rate.period();
@@ -39,7 +39,8 @@ impl Iterator for SteadyArrivals {
     fn next(&mut self) -> Option<u64> {
         let this = self.next_ns;
         self.next_ns = this.saturating_add(self.step_ns);
-        // Both remainders are less than the divisor, which is less than 2^63 (see `Rate`).
+        // Each of the two remainders is less than the divisor. The divisor is less than 2^63 (see
+        // `Rate`).
         self.rest += self.step_rest;
         if self.rest >= self.divisor {
             self.rest -= self.divisor;

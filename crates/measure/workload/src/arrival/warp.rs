@@ -1,42 +1,43 @@
-//! Rates that change over time: the start times of a process with a constant rate are mapped to
+//! Rates that change over time. The start times of a process with a constant rate are mapped to
 //! other times.
 //!
-//! Let `r(t)` be the rate relative to its full value, and `R(t)` its integral. A process at the
-//! full rate, mapped through the inverse of `R`, has the rate `r(t)` (Çinlar, "Introduction to
-//! Stochastic Processes", 1975, section 4.7). If the starts of the process are evenly spaced, the
-//! mapped starts are separated by equal amounts of work instead of equal times.
+//! Let `r(t)` be the rate as a fraction of the full rate, and `R(t)` its integral. Mapping the
+//! start times of a process at the full rate through the inverse of `R` yields a process with the
+//! rate `r(t)` (Çinlar, "Introduction to Stochastic Processes", 1975, section 4.7). If the starts
+//! of the original process are evenly spaced, the same amount of work is between two mapped starts,
+//! but not the same time.
 
-/// Change of a rate over time.
+/// How a rate changes over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Warp {
     /// The rate is constant.
     #[default]
     None,
-    /// The rate increases linearly from 0 to the full rate, and then remains constant.
+    /// The rate increases linearly from 0 to the full rate, and then stays constant.
     Ramp {
-        /// Duration of the increase.
+        /// Time in ns until the full rate is reached.
         ramp_ns: u64,
     },
-    /// Bursts at the full rate alternate with pauses.
+    /// Bursts at the full rate alternate with pauses, in which no operation starts.
     Bursts {
-        /// Length of a burst; 0 counts as 1 ns.
+        /// Length of a burst in ns; 0 is treated as 1 ns.
         on_ns: u64,
-        /// Pause between bursts.
+        /// Length of the pause between two bursts, in ns.
         off_ns: u64,
     },
 }
 
 impl Warp {
-    /// Maps a start time of the process at the full rate, `steady_ns`, to the time with the
-    /// changing rate. The result never decreases.
+    /// Converts `steady_ns`, a start time of the process with the full rate, to the start time with
+    /// the changing rate. If `steady_ns` increases, the result never decreases.
     #[must_use]
     #[inline]
     pub fn time_ns(self, steady_ns: u64) -> u64 {
         match self {
             Self::None => steady_ns,
             Self::Ramp { ramp_ns } => {
-                // During the increase, R(t) = t^2 / (2 ramp). At the end of the increase, R is ramp
-                // / 2.
+                // While the rate increases, R(t) = t^2 / (2 ramp). At the end of the increase, R is
+                // ramp / 2.
                 let half = ramp_ns / 2;
                 if steady_ns >= half {
                     steady_ns.saturating_add(ramp_ns - half)
@@ -62,7 +63,8 @@ mod tests {
     fn a_ramp_has_half_its_work_behind_it_after_its_time() {
         let ramp = Warp::Ramp { ramp_ns: 10_000_000_000 };
         assert_eq!(ramp.time_ns(0), 0);
-        // The first quarter of the ramp has a sixteenth of its work: 1/16 of 5 s.
+        // The whole ramp contains as many operations as 5 s at the full rate. Its first quarter
+        // contains 1/16 of these operations.
         assert_eq!(ramp.time_ns(312_500_000), 2_500_000_000);
         assert_eq!(ramp.time_ns(5_000_000_000), 10_000_000_000);
         assert_eq!(ramp.time_ns(6_000_000_000), 11_000_000_000);

@@ -1,31 +1,32 @@
-//! Determines how many bytes of a unit are incompressible.
+//! Determines how many bytes of a unit cannot be compressed.
 
 use plimsoll_sys::simd::{PART_BYTES, SECTOR_BYTES};
 
 use super::ContentError;
 use super::spec::COMPRESSIBILITY_MAX;
 
-/// Number of bytes to which a compressor reduces the filler of a sector. The value is between
+/// Number of bytes that remain of the filler of a sector after compression. The value is between
 /// zstd's half byte and LZ4's 4 to 6 bytes (a token, one or two lengths, an offset).
 const OVERHEAD_PER_SECTOR_BYTES: f64 = 3.0;
 
-/// Average number of incompressible parts of 32 bytes in a unit: a whole number and a fraction.
-/// Because of the fraction, some units get one more part than others, so any average ratio is
-/// possible.
+/// Average number of incompressible parts in a unit. A part has 32 bytes. The average is a whole
+/// number and a fraction. Because of the fraction, some units have one more part than other units,
+/// so any average compression ratio is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Density {
     parts: u8,
-    /// The fraction, in units of 2^-64.
+    /// Fraction of the average, in units of 2^-64.
     fraction: u64,
 }
 
 impl Density {
-    /// Returns the density for units of `unit_bytes` that compress by the ratio `compressibility`.
+    /// Returns the density for units of `unit_bytes`. On average, the units have the compression
+    /// ratio `compressibility`.
     ///
     /// # Errors
-    /// [`ContentError::Compressibility`] if the ratio is outside 1 to 50, or if the stamp alone
-    /// would exceed the compressed size (units of 512 bytes compress by at most 16 to one, units of
-    /// 1024 bytes by at most 32 to one).
+    /// [`ContentError::Compressibility`] if the ratio is not in the range 1 to 50. The same error
+    /// is returned if the stamp alone would be larger than the compressed unit. Units of 512 bytes
+    /// can be compressed by at most 16 to one, and units of 1024 bytes by at most 32 to one.
     pub fn new(compressibility: f64, unit_bytes: u32) -> Result<Self, ContentError> {
         let sectors = f64::from(unit_bytes) / SECTOR_BYTES as f64;
         let full = f64::from(unit_bytes) / PART_BYTES as f64;
@@ -43,22 +44,22 @@ impl Density {
         let overhead = OVERHEAD_PER_SECTOR_BYTES * sectors / PART_BYTES as f64;
         let parts = (full / compressibility - overhead).clamp(1.0, full);
         let whole = libm::floor(parts);
-        // The factor is 2^64. The product fits into 64 bits, because the fraction is below 1.
+        // The factor is 2^64. The fraction is less than 1, so the product fits into 64 bits.
         let fraction = ((parts - whole) * 18_446_744_073_709_551_616.0) as u64;
         Ok(Self { parts: whole as u8, fraction })
     }
 
-    /// Returns the number of incompressible parts of unit number `unit`.
+    /// Returns how many incompressible parts the unit with the number `unit` has.
     #[must_use]
     #[inline]
     pub fn parts(&self, unit: u64) -> u8 {
-        // The unit gets one more part if floor((unit + 1) f) - floor(unit f) is 1. This is true
-        // exactly if the addition of the fraction overflows.
+        // The unit has one more part if floor((unit + 1) f) - floor(unit f) is 1. This is true
+        // exactly if adding the fraction causes an overflow.
         let ahead = unit.wrapping_add(1).wrapping_mul(self.fraction);
         self.parts + u8::from(ahead < self.fraction)
     }
 
-    /// Returns the smallest number of incompressible parts of a unit.
+    /// Returns the number of incompressible parts that every unit has at least.
     #[must_use]
     pub fn parts_min(&self) -> u8 {
         self.parts

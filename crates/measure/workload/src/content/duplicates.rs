@@ -1,56 +1,58 @@
-//! Chooses the extents that share their content with other extents.
+//! Chooses which extents have the same content as other extents.
 //!
 //! A target is divided into extents of up to 1 MiB. A permutation selects the exact number of
-//! extents with shared content, scattered over the target. Each shared content has nearly the same
-//! number of copies ([`COPIES`] if the space is large enough). Only whole extents share content.
-//! Deduplication therefore finds the same share in blocks of 4 KiB, of 64 KiB and, in spaces of 256
-//! MiB or more, of 1 MiB.
+//! extents with shared content. These extents are scattered over the target. Each shared content
+//! has nearly the same number of copies ([`COPIES`] if the space is large enough). Only whole
+//! extents share content. Deduplication in blocks of 4 KiB, 64 KiB or (in spaces of 256 MiB or
+//! more) 1 MiB therefore finds the same share.
 //!
 //! Successive generations of a duplicate alternate between two contents, so that a lost write is
-//! detectable. Half of the copies start with one content, and half with the other, so that the
-//! share of duplicates stays constant.
+//! detectable. One half of the copies start with the first content, and the other half with the
+//! second. The share of duplicates therefore stays constant.
 
 use super::ContentError;
 use crate::address::Permutation;
 
-/// Number of copies of each content, if the space is large enough.
+/// Number of copies that each content has, if the space is large enough.
 const COPIES: u64 = 8;
 
-/// Maximum size of an extent.
+/// Maximum size of an extent in bytes.
 const EXTENT_BYTES_MAX: u64 = 1 << 20;
 
-/// The extent size is halved until there are at least this many extents. The share of duplicates is
-/// only exact to one extent, so it needs many extents.
+/// Minimum number of extents. The extent size is halved until there are at least this many extents.
+/// The share of duplicates can only be set in steps of one extent, so it is more accurate with many
+/// extents.
 const EXTENTS_MIN: u64 = 256;
 
-/// Number that is mixed into the key of the permutation, so that it differs from other keys that
-/// are derived from the run's number.
+/// Constant that is mixed into the key of the permutation. Because of it, this key differs from all
+/// other keys that are derived from the run's number.
 const KEY: u64 = 0xD0B1;
 
-/// The extents of one target that share content.
+/// Extents of one target that have shared content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Duplicates {
     order: Permutation,
-    /// Number of extents with shared content. An extent is shared if its rank in the permutation is
-    /// below this number.
+    /// Number of extents that have shared content. An extent has shared content if its rank in the
+    /// permutation is less than this number.
     shared: u64,
-    /// Number of pairs of contents that the shared extents use.
+    /// Number of pairs of contents that are assigned to these extents.
     pairs: u64,
     units_per_extent: u64,
 }
 
-/// Content of a unit in a duplicate extent.
+/// Identifies the content of a unit in an extent with shared content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DuplicateContent {
-    /// Number that identifies the content of the extent's first unit.
+    /// Number that identifies the content of the first unit in the extent.
     pub(super) first_id: u64,
-    /// Content of the first generation: 0 or 1, for the first or the second content of the pair.
+    /// Which content of the pair the first generation has: 0 for the first content, 1 for the
+    /// second content.
     pub(super) phase: u32,
 }
 
 impl Duplicates {
-    /// Selects duplicates so that the given share of `space_bytes` consists of copies; `None` for a
-    /// share of 0.
+    /// Selects extents with shared content, so that the given share of `space_bytes` consists of
+    /// copies. Returns `None` if the share is 0.
     ///
     /// # Errors
     /// [`ContentError::Duplicates`] if the share is impossible.
@@ -74,8 +76,8 @@ impl Duplicates {
             return refused;
         }
         let copies = libm::round(share * extents as f64) as u64;
-        // Every shared content also needs an extent for its original, so enough extents must
-        // remain.
+        // Each shared content also needs an extent for its original, so enough other extents must
+        // exist.
         let room = extents.saturating_sub(copies) / 2;
         let pairs = (copies / (2 * (COPIES - 1))).clamp(1, room.max(1));
         if room == 0 || copies == 0 {
@@ -94,8 +96,8 @@ impl Duplicates {
         self.units_per_extent
     }
 
-    /// Returns the content of an extent that shares it, or `None` for any other extent. Extents
-    /// outside the space are never shared.
+    /// Returns the shared content of an extent, or `None` if the extent shares no content. An
+    /// extent outside the space never shares content.
     #[inline]
     pub(super) fn of_extent(&self, extent: u64) -> Option<DuplicateContent> {
         if extent >= self.order.n() {

@@ -6,34 +6,34 @@ use super::duplicates::DuplicateContent;
 use super::{ContentError, ContentSpec, Density, Duplicates, is_unit};
 use crate::stamp::{Origin, Stamp, filler_of, key_of};
 
-/// The content of a run's targets. It is read-only, so threads can share or clone it.
+/// Content of all targets of a run. It is read-only, so threads can share or clone it.
 #[derive(Clone, Debug)]
 pub struct Content {
     kernels: Kernels,
     key: [u64; 2],
     run: u64,
     unit_bytes: u32,
-    /// Number of bytes of a unit after its whole sectors.
+    /// Number of bytes at the end of a unit that do not fill a whole sector.
     tail_bytes: u32,
     density: Density,
-    /// Two shapes: one of units with the minimum number of incompressible parts, one of units with
-    /// one more part.
+    /// Shapes of units. Units with the first shape have the minimum number of incompressible parts.
+    /// Units with the second shape have one more part.
     shapes: [Shape; 2],
     duplicates: Option<Duplicates>,
     stamps: bool,
 }
 
 impl Content {
-    /// Creates content as specified, with the fastest instructions of this processor.
+    /// Creates the content that `spec` specifies. Uses the fastest instructions of this processor.
     ///
     /// # Errors
-    /// A [`ContentError`] that contains the invalid number.
+    /// Returns a [`ContentError`] that contains the invalid number.
     pub fn new(spec: &ContentSpec) -> Result<Self, ContentError> {
         Self::with_kernels(spec, Kernels::best())
     }
 
-    /// Creates content as specified, with the given instructions. The bytes do not depend on the
-    /// instructions.
+    /// Creates the content that `spec` specifies. Uses the given instructions, which do not affect
+    /// the bytes.
     ///
     /// # Errors
     /// See [`Content::new`].
@@ -72,7 +72,7 @@ impl Content {
         })
     }
 
-    /// Returns the bytes of a unit.
+    /// Returns the size of a unit in bytes.
     #[must_use]
     #[inline]
     pub fn unit_bytes(&self) -> usize {
@@ -90,10 +90,10 @@ impl Content {
         self.stamps
     }
 
-    /// Returns the number of the unit that starts at byte `offset_bytes` of a target.
+    /// Returns the number of the unit that starts at the byte offset `offset_bytes` of a target.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] if offset or size are not whole units.
+    /// [`ContentError::Misaligned`] if the offset or the size is not a multiple of the unit size.
     #[inline]
     pub fn first_unit(&self, offset_bytes: u64, size_bytes: usize) -> Result<u64, ContentError> {
         let unit_bytes = u64::from(self.unit_bytes);
@@ -107,13 +107,13 @@ impl Content {
         }
     }
 
-    /// Fills the buffer of a write to `offset_bytes` of `target`. For each unit, in order, calls
-    /// `generation` with the number of the unit in the target. This function returns how often the
+    /// Fills the buffer of a write to `target` at `offset_bytes`. Calls `generation` for each unit
+    /// in order, with the number of the unit in the target. `generation` must return how often the
     /// run has written the unit, including this write.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] if offset or size are not whole units; the buffer is then
-    /// unchanged.
+    /// [`ContentError::Misaligned`] if the offset or the size is not a multiple of the unit size.
+    /// The buffer is then unchanged.
     #[inline]
     pub fn fill(
         &self,
@@ -143,7 +143,8 @@ impl Content {
         Cursor { content: self, target, extent: u64::MAX, shared: None }
     }
 
-    /// Returns the stamp for a unit of this run with a given origin.
+    /// Returns the stamp of a unit in this run. `origin` states where the content of the unit comes
+    /// from.
     pub(crate) fn stamp_of(&self, target: u32, generation: u32, origin: Origin) -> Stamp {
         let number = match origin {
             Origin::Place(offset_bytes) => offset_bytes / u64::from(self.unit_bytes),
@@ -164,7 +165,7 @@ impl Content {
         &self.shapes[usize::from(stamp.random_parts > self.density.parts_min())]
     }
 
-    /// Returns the first bytes of a unit: its stamp, or content if there are no stamps.
+    /// Returns the first bytes of a unit. They are its stamp or, if units have no stamps, content.
     #[inline]
     fn head(&self, stamp: &Stamp) -> [u8; STAMP_BYTES] {
         if self.stamps {
@@ -189,7 +190,7 @@ impl Content {
             }
         };
         let made = self.kernels.make_unit(self.key, stamp.counter(), self.shape(stamp), &head, out);
-        // Callers split `out` into units that have exactly the length of this shape.
+        // The caller has split `out` into units. Each unit has exactly the length of this shape.
         debug_assert!(made);
     }
 
@@ -203,7 +204,8 @@ impl Content {
     }
 }
 
-/// Iterates over the units of a target, and caches the content of the current extent.
+/// Iterator over the units of a target. It caches the content of the extent that contains the
+/// current unit.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     content: &'a Content,

@@ -17,7 +17,7 @@ fn spec(compressibility: f64, duplicate_share: f64) -> ContentSpec {
     }
 }
 
-/// Returns the concatenated content of I/Os of `io_bytes`, from the start of the target.
+/// Returns the content of successive I/Os of `io_bytes` from the start of the target.
 fn data(spec: &ContentSpec, io_bytes: usize, size_bytes: usize) -> Vec<u8> {
     let content = Content::new(spec).unwrap();
     let mut all = vec![0; size_bytes];
@@ -27,7 +27,8 @@ fn data(spec: &ContentSpec, io_bytes: usize, size_bytes: usize) -> Vec<u8> {
     all
 }
 
-/// Returns the compressed size divided by the original size, if blocks are compressed separately.
+/// Returns the compressed size divided by the original size, for LZ4 and zstd. Each block is
+/// compressed separately.
 fn shares(data: &[u8], block_bytes: usize) -> [f64; 2] {
     let (mut lz4, mut zstd) = (0, 0);
     for block in data.chunks(block_bytes) {
@@ -52,7 +53,8 @@ fn it_compresses_as_asked_at_every_block_size() {
     }
 }
 
-/// Content in smaller units also compresses by the required ratio, in blocks of 4 KiB.
+/// If the content has units smaller than 4 KiB, blocks of 4 KiB also compress by the required
+/// ratio.
 #[test]
 fn small_units_compress_as_asked() {
     for (unit_bytes, ratio) in [(512, 1.0), (512, 2.0), (512, 8.0), (1024, 4.0), (2048, 10.0)] {
@@ -66,8 +68,8 @@ fn small_units_compress_as_asked() {
     }
 }
 
-/// A longer window does not find more repetitions. The test uses zstd with a window of 128 MiB on
-/// 24 MiB of incompressible data, and on 24 MiB of half compressible data.
+/// Even a long compression window finds no more repetitions. The test uses zstd with a window of
+/// 128 MiB on 24 MiB of incompressible data, and on 24 MiB of half compressible data.
 #[test]
 fn a_long_window_finds_nothing() {
     for ratio in [1.0, 2.0] {
@@ -87,17 +89,16 @@ fn hash(block: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Returns the share of blocks that are copies, by CRC-32C. On average, fewer than one of 65,536
-/// different blocks is wrongly counted as a copy.
+/// Returns the share of blocks that are copies, as found with CRC-32C. On average, fewer than one
+/// in 65,536 different blocks is wrongly counted as a copy.
 fn copies(data: &[u8], block_bytes: usize) -> f64 {
     let crc = |block| Kernels::best().crc32c(0, block);
     let different: HashSet<u32> = data.chunks(block_bytes).map(crc).collect();
     1.0 - different.len() as f64 / (data.len() / block_bytes) as f64
 }
 
-/// Any two pieces of 512 bytes differ, whether they have the same generation or different
-/// generations. This is true for every compressibility at which all sectors have incompressible
-/// parts.
+/// Any two sectors of 512 bytes differ, even between generations and targets. This is true for
+/// every compressibility at which all sectors have an incompressible part.
 #[test]
 fn nothing_comes_twice_unless_asked() {
     for ratio in [1.0, 2.0, 8.0, 14.0] {
@@ -121,8 +122,8 @@ fn nothing_comes_twice_unless_asked() {
     assert!(run.chunks(16).zip(other.chunks(16)).all(|(a, b)| a != b));
 }
 
-/// The share of duplicate blocks is exact to a percentage point in blocks of 4 KiB, of 64 KiB and
-/// (in 256 MiB) of 1 MiB, for any I/O size. The content compresses as required.
+/// The share of duplicate blocks is accurate to a percentage point for every block size: 4 KiB, 64
+/// KiB and (in 256 MiB) 1 MiB. The I/O size has no effect, and the content compresses as required.
 #[test]
 fn duplicates_are_as_asked_at_every_block_size() {
     for (share, io_bytes, space_mib) in [(0.3, 1 << 20, 256), (0.3, 4096, 64), (0.75, 65_536, 64)] {
@@ -142,7 +143,7 @@ fn duplicates_are_as_asked_at_every_block_size() {
     }
 }
 
-/// After random rewrites of half of the space, the share is still the same.
+/// After some units have been rewritten at random, the share of duplicate blocks is still the same.
 #[test]
 fn duplicates_stay_as_asked_when_rewritten() {
     let spec = ContentSpec { space_bytes: 64 << 20, ..spec(1.0, 0.3) };
@@ -154,7 +155,7 @@ fn duplicates_stay_as_asked_when_rewritten() {
     assert!((got - 0.3).abs() < 0.015, "{got}");
 }
 
-/// The I/O size does not affect any byte.
+/// The content does not depend on the I/O size in any byte.
 #[test]
 fn content_does_not_depend_on_the_size_of_the_io() {
     for (ratio, share) in [(1.0, 0.0), (2.5, 0.4)] {

@@ -1,33 +1,37 @@
-//! The open loop: schedules operations so that database I/O reaches a target rate.
+//! Open loop of the mail store. It schedules operations so that the database I/Os reach a target
+//! rate.
 //!
 //! The target rate is in I/Os per second, but the scheduler starts operations. It measures how many
-//! I/Os an operation has caused over the past seconds, and sets the mean interval between arrivals
-//! accordingly. A slow target does not slow the arrivals: the ratio counts only finished
-//! operations, and a waiting operation counts with the I/Os that it is expected to cause.
+//! I/Os an operation caused in the past seconds, and sets the mean interval between arrivals
+//! accordingly. A slow target does not slow down the arrivals. The ratio only includes operations
+//! that have finished. For an operation that is waiting, the scheduler assumes the expected number
+//! of I/Os.
 
 use super::rng::Choices;
 
-/// Time over which the ratio of I/Os to operations is measured before it is used.
+/// Time over which the ratio of I/Os to operations is measured before the scheduler uses it.
 const WINDOW_NS: u64 = 500_000_000;
-/// The difference between required and completed I/Os is corrected by this share in the next
+/// Fraction of the difference between required and completed I/Os that is corrected in the next
 /// window.
 const GAIN: f64 = 0.2;
-/// Maximum correction, as a share of the arrival rate.
+/// Maximum correction, as a fraction of the arrival rate.
 const CORRECTION_MAX: f64 = 0.25;
-/// Assumed number of I/Os per operation before the first measurement: one read for each operation,
-/// and a write for 65 % of them.
+/// Assumed number of I/Os for each operation until the number is measured. Each operation causes
+/// one read, and 65 % of the operations cause a write.
 const RATIO_FIRST: f64 = 1.65;
 
-/// A Poisson process of operations.
+/// Arrivals of operations as a Poisson process.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     choices: Choices,
     rate_ios_per_ns: f64,
     ratio: f64,
-    /// Number of I/Os due so far, minus the completed I/Os and the I/Os of waiting operations.
+    /// Number of I/Os that are due so far. The I/Os of completed and of waiting operations have
+    /// been subtracted.
     owed_ios: f64,
     next_ns: f64,
-    /// `next_ns` in whole nanoseconds, cached because it is read several times in every step.
+    /// Same value as `next_ns`, in whole nanoseconds. It is cached, because it is read several
+    /// times in every step.
     due_ns: u64,
     window_start_ns: u64,
     window_ios: u64,
@@ -55,7 +59,7 @@ impl Arrivals {
         }
     }
 
-    /// Returns the time of the next arrival.
+    /// Returns the time at which the next operation arrives.
     pub fn next_ns(&mut self, now_ns: u64) -> u64 {
         if self.next_ns < 0.0 {
             self.window_start_ns = now_ns;
@@ -70,7 +74,7 @@ impl Arrivals {
         self.choices.exponential_ns(mean_ns)
     }
 
-    /// Records that an operation arrived, and chooses a random time for the next arrival.
+    /// Records that an operation has arrived, and draws the random time of the next arrival.
     pub fn take(&mut self) -> u64 {
         let arrived = self.due_ns;
         self.next_ns += self.distance_ns();
@@ -84,8 +88,8 @@ impl Arrivals {
         self.next_ns >= 0.0 && now_ns.saturating_sub(self.window_start_ns) >= WINDOW_NS
     }
 
-    /// Updates the ratio, from the numbers of database I/Os issued and of operations ended since
-    /// the start.
+    /// Updates the ratio. The arguments are the number of database I/Os that were issued, and the
+    /// number of operations that ended, since the start.
     pub fn learn(&mut self, now_ns: u64, ios: u64, operations: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.window_start_ns);
         let done_ios = (ios - self.window_ios) as f64;
@@ -93,8 +97,8 @@ impl Arrivals {
         if done >= 16 {
             self.ratio += 0.3 * (done_ios / done as f64 - self.ratio);
         }
-        // `waiting` is the number of due arrivals that no session has started; `pending_ios` is for
-        // operations in progress.
+        // `waiting` is the number of operations that have arrived and that no session has started.
+        // `pending_ios` is the number of I/Os that operations in progress will still cause.
         let behind_ns = (now_ns as f64 - self.next_ns).max(0.0);
         let waiting = behind_ns * self.rate_ios_per_ns / self.ratio;
         let drawn = (self.drawn - self.window_drawn) as f64;

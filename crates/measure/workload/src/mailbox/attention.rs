@@ -1,27 +1,29 @@
-//! Determines which databases of a group have work to do in a step.
+//! Determines which databases of a group have work in a step.
 //!
-//! Write-back, log and background reads of a database continue only after an event: an I/O of the
-//! database completed, a session worked on it, or a timer expired. All other databases are skipped,
-//! so the CPU time of a step does not depend on the size of the group.
+//! Write-back, log and background reads of a database can continue only after an event. An event is
+//! the completion of an I/O of the database, work of a session on the database, or the end of a
+//! timer. A step skips all databases without an event. The CPU time of a step therefore does not
+//! depend on the size of the group.
 
-/// Time that means "no timer is set".
+/// Value for a timer that is not set.
 const NEVER: u64 = u64::MAX;
 
-/// State of each database, by its index in the group.
+/// State of the databases in a group. The index is the position of the database in the group.
 #[derive(Debug)]
 pub(crate) struct Attention {
-    /// One bit for each database: set if the database had an event since it was last served, or has
-    /// more work for the next step. Usually only one bit is set, and all other databases need no
-    /// CPU time.
+    /// One bit for each database. The bit is set if the database had an event since the last step
+    /// in which it did its work, or if it has more work for the next step. Usually only one bit is
+    /// set, and all other databases need no CPU time.
     stirred: Vec<u64>,
-    /// For each database: the time of its next timer, which does not depend on I/O completions.
+    /// For each database: the time at which its next timer ends. Timers do not depend on
+    /// completions.
     due_ns: Vec<u64>,
-    /// Minimum of the times in `due_ns`.
+    /// Earliest of the times in `due_ns`.
     next_ns: u64,
 }
 
 impl Attention {
-    /// Creates the state for this number of databases. No database has been served yet.
+    /// Creates the state for this number of databases. All databases are marked as having work.
     pub fn new(databases: usize) -> Self {
         let stirred = vec![0; databases.div_ceil(64)];
         let mut all = Self { stirred, due_ns: vec![NEVER; databases], next_ns: NEVER };
@@ -29,7 +31,7 @@ impl Attention {
         all
     }
 
-    /// Records an event of a database.
+    /// Records that a database had an event.
     #[inline]
     pub fn stir(&mut self, place: usize) {
         if place < self.due_ns.len() {
@@ -37,12 +39,12 @@ impl Attention {
         }
     }
 
-    /// Records an event of all databases.
+    /// Records that every database had an event.
     pub fn stir_all(&mut self) {
         (0..self.due_ns.len()).for_each(|place| self.stir(place));
     }
 
-    /// Marks the databases whose timers have expired.
+    /// Marks the databases whose timers have ended.
     #[inline]
     pub fn look(&mut self, now_ns: u64) {
         if self.next_ns <= now_ns {
@@ -54,7 +56,7 @@ impl Attention {
         }
     }
 
-    /// Returns the first database with work to do, starting from this position.
+    /// Returns the first database that has work. The search starts at position `from`.
     #[inline]
     pub fn first(&self, from: usize) -> Option<usize> {
         let mut word = from / 64;
@@ -66,8 +68,8 @@ impl Attention {
         Some(word * 64 + bits.trailing_zeros() as usize)
     }
 
-    /// Records that a database was served. `rests` is true if it is idle, and `due_ns` is the time
-    /// of its next timer.
+    /// Records that a database has done its work in this step. `rests` is true if it has no more
+    /// work, and `due_ns` is the time at which its next timer ends.
     #[inline]
     pub fn settle(&mut self, place: usize, rests: bool, due_ns: Option<u64>) {
         let word = &mut self.stirred[place / 64];
@@ -81,7 +83,7 @@ impl Attention {
         }
     }
 
-    /// Returns the earliest time at which any database is due.
+    /// Returns the earliest time at which a timer of any database ends.
     #[inline]
     pub fn next_ns(&self) -> Option<u64> {
         (self.next_ns != NEVER).then_some(self.next_ns)
@@ -119,8 +121,8 @@ mod tests {
     }
 
     proptest! {
-        /// The state behaves like two plain lists, even if there are more databases than bits in a
-        /// word.
+        /// The state behaves like two plain lists. The test uses more databases than a word has
+        /// bits.
         #[test]
         fn attention_is_two_lists(
             acts in prop::collection::vec((0u8..3, 0usize..130, any::<bool>(), 0u64..40), 0..300),

@@ -1,40 +1,43 @@
-//! The page cache of one database: frames, an index by page number, the order of last use, and the
-//! order in which pages became dirty.
+//! The page cache of one database. It contains frames, an index by page number, the order of last
+//! use, and the order in which pages became dirty.
 //!
-//! A frame stores only the directory of a page, because the directory determines all bytes of the
-//! page. Lists link frames by their indices. No memory is allocated after construction.
+//! A frame stores only the directory of a page, because all bytes of the page can be computed from
+//! the directory. The frames form linked lists, in which they refer to each other by index. After
+//! construction, the cache allocates no memory.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
 use super::page::Directory;
 
-/// Index that means "no frame" or "no session".
+/// Index that stands for "no frame" or "no session".
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Number of neighbouring pages whose slots in the hash table share one or two cache lines.
+/// Number of neighbouring pages whose slots in the hash table are in the same one or two cache
+/// lines of the CPU.
 const NEIGHBOURS: u32 = 8;
 
-/// One cached page. The fields that link the lists are in its first cache line.
+/// Frame with one cached page. The fields that link the lists are in the first CPU cache line of
+/// the frame.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Frame {
     lru: (u32, u32),
     dirt: (u32, u32),
-    /// Queue of sessions that wait for the page.
+    /// Sessions that wait for the page, as a queue.
     pub waiters: (u32, u32),
-    /// Log position after the last change of the page.
+    /// Log position after the latest change of the page.
     pub page_lsn: u64,
-    /// Log position before the first change that is not contained in a completed write.
+    /// Log position before the first change that no completed write contains.
     pub rec_lsn: u64,
     pub page: u32,
-    /// Generation of the last write that was issued. Before the first write, this is the generation
-    /// that was read.
+    /// Generation of the latest write that was issued. Before the first write, this is the
+    /// generation that was read from the target.
     pub generation: u32,
     pub dirty: bool,
     pub loading: bool,
     pub writing: bool,
-    /// True if the frame becomes free when its write completes.
+    /// True if the frame must be freed when its write completes.
     pub evict: bool,
     pub directory: Directory,
 }
@@ -56,23 +59,24 @@ impl Frame {
     };
 }
 
-/// First and last element of a list.
+/// First and last frame of a list.
 type Ends = (u32, u32);
 
-/// The page cache.
+/// Page cache of one database.
 #[derive(Debug)]
 pub(crate) struct Cache {
     pub frames: Large<Frame>,
-    /// Hash table of pages and their frames, at most half full: open addressing with linear probing
-    /// (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithms L and R).
+    /// Hash table from pages to frames. At most half of its slots are used. Collisions are handled
+    /// by open addressing with linear probing (D. E. Knuth, "The Art of Computer Programming",
+    /// volume 3, section 6.4, algorithms L and R).
     slots: Large<(u32, u32)>,
     free: Vec<u32>,
-    /// List of frames in the order of use: (least recently used, most recently used).
+    /// List of frames in the order of their last use: (least recently used, most recently used).
     lru: Ends,
-    /// List of dirty frames: (first to become dirty, last to become dirty).
+    /// List of dirty frames in the order in which they became dirty: (first, last).
     dirt: Ends,
     dirty_count: u32,
-    /// Highest number of frames that were in use at the same time.
+    /// Maximum number of frames that have been in use at the same time.
     filled: u32,
 }
 
@@ -91,16 +95,17 @@ impl Cache {
         }
     }
 
-    /// Returns the table slot at which the search for a page starts.
+    /// Returns the slot of the hash table at which the search for a page starts.
     fn home(&self, page: u32) -> usize {
-        // Fibonacci hashing of groups of neighbouring pages, because neighbouring pages are looked
-        // up together.
+        // Fibonacci hashing, which is applied to groups of neighbouring pages. Neighbouring pages
+        // are usually looked up together.
         let hash = u64::from(page / NEIGHBOURS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let home = hash as usize * NEIGHBOURS as usize + (page % NEIGHBOURS) as usize;
         home & (self.slots.len() - 1)
     }
 
-    /// Returns the table slot of a page, or the free slot in which it can be inserted.
+    /// Returns the slot of the hash table that contains the page. If no slot contains it, returns
+    /// the free slot for the page.
     fn seek(&self, page: u32) -> usize {
         let mut at = self.home(page);
         while self.slots[at].1 != NONE && self.slots[at].0 != page {
@@ -109,14 +114,14 @@ impl Cache {
         at
     }
 
-    /// Returns the frame of a page.
+    /// Returns the frame that contains a page, if the page is cached.
     #[inline(always)]
     pub fn find(&self, page: u32) -> Option<u32> {
         let (_, frame) = self.slots[self.seek(page)];
         (frame != NONE).then_some(frame)
     }
 
-    /// Removes the slot of a page, and closes the gap.
+    /// Removes the slot of a page from the hash table, and closes the gap.
     fn forget(&mut self, page: u32) {
         let mask = self.slots.len() - 1;
         let mut hole = self.seek(page);
@@ -126,7 +131,8 @@ impl Cache {
             if self.slots[at].1 == NONE {
                 break;
             }
-            // A page must stay in its slot if its home is cyclically in (hole, at].
+            // A page must stay in its slot if the slot at which its search starts is cyclically in
+            // (hole, at].
             let home = self.home(self.slots[at].0);
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.slots[hole] = self.slots[at];
@@ -136,7 +142,7 @@ impl Cache {
         self.slots[hole] = (NONE, NONE);
     }
 
-    /// Allocates a free frame for a page that is not cached. The frame is in no list until
+    /// Takes a free frame for a page that is not cached. The frame is in no list until
     /// [`Cache::touch`] is called.
     #[inline(always)]
     pub fn take(&mut self, page: u32) -> Option<u32> {
@@ -148,7 +154,7 @@ impl Cache {
         Some(at)
     }
 
-    /// Frees a frame, which must be clean and in no list.
+    /// Frees a frame. The frame must be clean, and it must not be in a list.
     #[inline(always)]
     pub fn release(&mut self, at: u32) {
         self.forget(self.frames[at as usize].page);
@@ -156,7 +162,8 @@ impl Cache {
         self.free.push(at);
     }
 
-    /// Makes a frame the most recently used frame. This also cancels its eviction.
+    /// Moves a frame to the most recently used position. This also cancels the eviction of the
+    /// frame.
     #[inline(always)]
     pub fn touch(&mut self, at: u32) {
         self.unlink_lru(at);
@@ -169,7 +176,7 @@ impl Cache {
         self.lru.1 = at;
     }
 
-    /// Removes a frame from the order of use.
+    /// Removes a frame from the list of frames in the order of their last use.
     #[inline(always)]
     pub fn unlink_lru(&mut self, at: u32) {
         let (before, after) = self.frames[at as usize].lru;
@@ -188,14 +195,14 @@ impl Cache {
         self.frames[at as usize].lru = (NONE, NONE);
     }
 
-    /// Hints that a page will soon be looked up.
+    /// Announces that a page will soon be looked up, and prefetches its slot.
     #[inline]
     pub fn hint(&self, page: u32) {
         hint::prefetch(&self.slots[self.home(page)]);
     }
 
-    /// Hints that the least recently used frame will be freed soon. Also prefetches the frame that
-    /// follows it.
+    /// Announces that the least recently used frame will soon be freed. Prefetches this frame and
+    /// the next frame in the list.
     #[inline]
     pub fn hint_oldest(&self) {
         if let Some(frame) = self.frames.get(self.lru.0 as usize) {
@@ -206,8 +213,8 @@ impl Cache {
         }
     }
 
-    /// Hints that the frame that became dirty first will be written soon. Also prefetches the frame
-    /// that follows it.
+    /// Announces that the frame that became dirty first will soon be written. Prefetches this frame
+    /// and the next frame in the list.
     #[inline]
     pub fn hint_oldest_dirty(&self) {
         if let Some(frame) = self.frames.get(self.dirt.0 as usize) {
@@ -223,7 +230,7 @@ impl Cache {
         (self.lru.0 != NONE).then_some(self.lru.0)
     }
 
-    /// Marks a frame dirty; its first change starts at `rec_lsn`.
+    /// Marks a frame as dirty. `rec_lsn` is the log position at which its first change starts.
     #[inline(always)]
     pub fn dirty(&mut self, at: u32, rec_lsn: u64) {
         let last = self.dirt.1;
@@ -242,7 +249,7 @@ impl Cache {
         self.dirty_count += 1;
     }
 
-    /// Marks a frame clean.
+    /// Marks a frame as clean.
     #[inline(always)]
     pub fn clean(&mut self, at: u32) {
         if !self.frames[at as usize].dirty {
@@ -263,7 +270,7 @@ impl Cache {
         self.dirty_count -= 1;
     }
 
-    /// Returns the frame that has been dirty for the longest time.
+    /// Returns the frame that became dirty before all other dirty frames.
     pub fn oldest_dirty(&self) -> Option<u32> {
         (self.dirt.0 != NONE).then_some(self.dirt.0)
     }
@@ -279,13 +286,13 @@ impl Cache {
         self.free.len() as u32
     }
 
-    /// Returns the number of dirty frames. The last change of a dirty frame is not part of any
-    /// issued write.
+    /// Returns the number of dirty frames. A frame is dirty if no issued write contains its latest
+    /// change.
     pub fn dirty_count(&self) -> u32 {
         self.dirty_count
     }
 
-    /// Returns the highest number of frames that were in use at the same time.
+    /// Returns the maximum number of frames that have been in use at the same time.
     pub fn filled(&self) -> u32 {
         self.filled
     }
@@ -299,7 +306,8 @@ mod tests {
 
     use super::*;
 
-    /// Actions on a cache: allocate, touch, unlink and free, dirty, clean.
+    /// Actions that the test performs on a cache: allocate, touch, unlink and free, make dirty,
+    /// make clean.
     #[derive(Clone, Debug)]
     enum Act {
         Take(u32),

@@ -1,13 +1,15 @@
-//! Write-back of one database: eviction, coalescing of adjacent dirty pages, and the checkpoint.
+//! Write-back of one database. It evicts pages, writes adjacent dirty pages together, and advances
+//! the checkpoint.
 //!
-//! Two rules make recovery possible. A page is written only when the log is durable up to the
-//! page's last change (write-ahead logging). The checkpoint advances past a change only when a
-//! write of its page has completed, and a flush of the file that was issued after that write has
-//! also completed.
+//! Two rules make recovery possible. First, a page is written only when the log is durable up to
+//! the latest change of the page (write-ahead logging). Second, the checkpoint advances past a
+//! change only after two completions: the write of the changed page, and a flush of the file that
+//! was issued after this write completed.
 //!
-//! As in mail servers, two thresholds control the eviction: it starts when few frames are free, and
-//! stops when enough are free. Dirty pages are therefore written in bursts. The databases of a group
-//! start together, because a mail server has one cache for all databases.
+//! As in mail servers, two thresholds control the eviction. It starts when too few frames are free,
+//! and stops when enough frames are free. Dirty pages are therefore written in bursts. All
+//! databases of a group start their eviction together, because a mail server has one cache for all
+//! databases.
 
 use crate::step::{Io, IoKind};
 
@@ -17,19 +19,19 @@ use super::geometry::Geometry;
 use super::page::{self, PageHead};
 use super::pool::{Pool, WriteSlot};
 
-/// Maximum number of dirty pages that a search for a writable page skips.
+/// Maximum number of dirty pages that a search skips before it finds a page that can be written.
 const SEARCH_MAX: usize = 64;
 
 impl Database {
-    /// Returns true if eviction must start: few frames are free, or will be free after their
-    /// writes.
+    /// Returns true if eviction must start, because too few frames are free. Frames that become
+    /// free after their write are counted as free.
     #[inline(always)]
     pub fn is_low(&self) -> bool {
         self.cache.free_count() + self.evictions_pending < self.free_low
     }
 
-    /// Frees the least recently used frames until enough frames are free, or will be free after
-    /// their writes.
+    /// Frees the least recently used frames until enough frames are free. Frames that become free
+    /// after their write are counted as free.
     #[inline(always)]
     pub fn scavenge(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
         self.scavenging |= self.is_low();
@@ -53,16 +55,16 @@ impl Database {
         self.scavenging = false;
     }
 
-    /// A frame that is being written becomes free at the end of the write.
+    /// Evicts a frame that is being written: the frame becomes free when the write ends.
     fn await_write(&mut self, at: u32) {
         self.cache.unlink_lru(at);
         self.cache.frames[at as usize].evict = true;
         self.evictions_pending += 1;
     }
 
-    /// Writes the pages that have been dirty for longest, if the log since their first change
-    /// exceeds the checkpoint depth. When the database is closing or the log is full, writes all
-    /// dirty pages.
+    /// Writes pages in the order in which they became dirty. A page is written if the log after its
+    /// first change is longer than the checkpoint depth. If the database is closing or the log is
+    /// full, all dirty pages are written.
     #[inline(always)]
     pub fn pump_depth(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
         let depth = self.depth_to_write_bytes();
@@ -85,7 +87,7 @@ impl Database {
         }
     }
 
-    /// Returns true if write-back and checkpoint have no work until the next event.
+    /// Returns true if neither the write-back nor the checkpoint has work before the next event.
     #[inline(always)]
     pub fn is_at_rest(&self) -> bool {
         let enough = !self.scavenging && !self.is_low();
@@ -97,19 +99,20 @@ impl Database {
         enough && shallow && self.closing == Closing::Open && self.checkpoint_can_wait()
     }
 
-    /// Returns true if the page that has been dirty for longest need not be written yet.
+    /// Returns true if it is not yet necessary to write the page that became dirty first.
     fn may_stay_dirty(&self, rec_lsn: u64, depth: u64) -> bool {
         self.log.append_lsn().saturating_sub(rec_lsn) <= depth
     }
 
-    /// Returns the maximum distance, in bytes, between the first change of a dirty page and the end
-    /// of the log.
+    /// Returns how many bytes of log may follow the first change of a dirty page before the page
+    /// must be written.
     fn depth_to_write_bytes(&self) -> u64 {
         let all = self.closing != Closing::Open || self.log.ring_is_full();
         if all { 0 } else { self.depth_bytes }
     }
 
-    /// Returns the log position up to which the changes in written pages must have been logged.
+    /// Returns a log position. A page may be written only if its latest change is before this
+    /// position.
     fn writable_lsn(&self) -> u64 {
         #[cfg(test)]
         if self.mutant == super::Mutant::PageBeforeLog {
@@ -125,7 +128,7 @@ impl Database {
         (frame.dirty && !frame.writing && durable).then_some(at)
     }
 
-    /// Writes a dirty frame together with its dirty neighbours. Returns false if that is not
+    /// Writes a dirty frame together with its dirty neighbours. Returns false if this is not
     /// possible now.
     fn write_back(&mut self, at: u32, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) -> bool {
         let page = self.cache.frames[at as usize].page;
@@ -174,8 +177,8 @@ impl Database {
         true
     }
 
-    /// Prepares one page of a write: marks it, assigns its generation and renders it. Returns the
-    /// log position before its first unwritten change.
+    /// Prepares one page of a write: marks it as being written, sets its generation and renders its
+    /// bytes. Returns the log position before the page's first change that was not written.
     fn prepare(
         &mut self,
         at: u32,
@@ -207,7 +210,7 @@ impl Database {
         rec_lsn
     }
 
-    /// Handles the completion of a write.
+    /// Handles the completion of a page write.
     pub fn write_done(&mut self, write: WriteSlot) {
         self.writes -= 1;
         self.completed_rec_lsn = self.completed_rec_lsn.min(write.rec_lsn);
@@ -237,11 +240,12 @@ impl Database {
         }
     }
 
-    /// Returns the log position before which every change was written. Changes in completed writes
-    /// count as written even if they are not yet flushed.
+    /// Returns the log position before which every change was written. A change counts as written
+    /// if its write has completed, even if the file was not flushed after that.
     ///
-    /// The position is durable, so that recovery finds every log block before a checkpoint. Without
-    /// dirty pages, only a block without changes, which records a checkpoint, can still be in flight.
+    /// This position must be durable, so that recovery finds every log block before a checkpoint.
+    /// If there are no dirty pages, the only block that can still be in flight is a block without
+    /// changes, which records a checkpoint.
     fn floor(&self, pool: &Pool) -> u64 {
         let dirty = self.cache.oldest_dirty().map(|at| self.cache.frames[at as usize].rec_lsn);
         let flushing = self.flushing_rec_lsn.unwrap_or(u64::MAX);
@@ -258,9 +262,9 @@ impl Database {
         !urgent && (soon || behind < self.step_bytes)
     }
 
-    /// Advances the checkpoint. Issues a flush of the file if the flush would advance the
-    /// checkpoint enough. If the log is full, issues a log block that records the checkpoint and
-    /// thereby releases older blocks.
+    /// Advances the checkpoint if possible. Issues a flush of the file if the checkpoint would then
+    /// advance far enough. If the log is full, issues a log block that records the checkpoint, so
+    /// that older blocks can be overwritten.
     #[inline(always)]
     pub fn pump_checkpoint(&mut self, g: &Geometry, pool: &Pool, ctx: &mut Ctx<'_>) {
         let closing = self.closing != Closing::Open;
@@ -286,7 +290,7 @@ impl Database {
         }
     }
 
-    /// Issues a flush of the database file, for the writes that have completed.
+    /// Issues a flush of the database file. The flush makes the completed writes durable.
     fn flush_file(&mut self, ctx: &mut Ctx<'_>) {
         self.flushing_rec_lsn = Some(self.completed_rec_lsn);
         self.completed_rec_lsn = u64::MAX;
@@ -295,15 +299,15 @@ impl Database {
         ctx.out.push(flush(token, self.file, class(self.place, ClassOf::Flush), ctx.now_ns));
     }
 
-    /// Handles the completion of the file's flush.
+    /// Handles the completion of the flush of the file.
     pub fn flush_done(&mut self, pool: &Pool) {
         self.flushing_rec_lsn = None;
         let floor = self.floor(pool).min(self.completed_rec_lsn);
         self.checkpoint = self.checkpoint.max(floor);
     }
 
-    /// Executes the next step of a clean close: it writes the log and the pages, flushes the file,
-    /// and writes a last log block that records the close.
+    /// Executes the next step of a clean close. The steps are: write the log and the pages, flush
+    /// the file, and write a last log block that records the close.
     #[inline(always)]
     pub fn pump_close(&mut self, g: &Geometry, pool: &Pool, ctx: &mut Ctx<'_>) {
         match self.closing {

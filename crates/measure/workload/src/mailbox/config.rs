@@ -1,58 +1,62 @@
-//! Configuration of a mail store, in which all defaults are resolved.
+//! Configuration of a mail store. All values are set, so it contains no defaults that must be
+//! resolved.
 //!
-//! If the published facts on Jetstress do not confirm a value, the documentation of the field says
-//! so ("unconfirmed") and gives the chosen value.
+//! Some values are not confirmed by the published facts about Jetstress. For these values, the
+//! comment of the field contains "unconfirmed" and the chosen value.
 
 use plimsoll_plan::Durability;
 use thiserror::Error;
 
-/// Maximum number of record slots in a page. The occupancy of a page therefore fits in 16 bits.
+/// Maximum number of record slots in a page. With this limit, 16 bits can show which slots of a
+/// page are occupied.
 pub const SLOTS_MAX: usize = 16;
-/// Size of a log block. The size of every transfer is a multiple of it.
+/// Size of a log block in bytes. The size of every transfer is a multiple of this size.
 pub const BLOCK_BYTES: u32 = 4096;
 
-/// One database of the store.
+/// Configuration of one database of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatabaseConfig {
-    /// Number, unique in the store; part of its file names (`db03.edb`, `db03-log/`).
+    /// Number of the database, which is unique in the store. The names of its files contain this
+    /// number (`db03.edb`, `db03-log/`).
     pub id: u32,
-    /// Index of the database file's directory in the driver's list.
+    /// Index of the directory that contains the database file, in the driver's list of directories.
     pub directory: u32,
-    /// Index of the log files' directory in the driver's list.
+    /// Index of the directory that contains the log files, in the driver's list of directories.
     pub log_directory: u32,
-    /// Number of pages that creation writes.
+    /// Number of pages that the creation of the store writes.
     pub pages_initial: u32,
-    /// Number of pages that the file has space for. By default 25 % more than `pages_initial`, like
-    /// `DatabaseSpaceReserved=25` of Jetstress.
+    /// Number of pages for which the file has space. By default, this is 25 % more than
+    /// `pages_initial`, like `DatabaseSpaceReserved=25` of Jetstress.
     pub pages_max: u32,
-    /// Weight with which an operation chooses this database among the databases of a group
+    /// Weight of this database when an operation chooses one of the group's databases at random
     /// (`IopsBias`).
     pub bias: u32,
 }
 
 impl DatabaseConfig {
-    /// Creates a database of `pages_initial` pages with a reserve of 25 % and a bias of 1.
+    /// Creates the configuration of a database with `pages_initial` pages, a reserve of 25 % and a
+    /// weight of 1.
     pub fn new(id: u32, directory: u32, log_directory: u32, pages_initial: u32) -> Self {
         let pages_max = pages_initial.saturating_add(pages_initial / 4);
         Self { id, directory, log_directory, pages_initial, pages_max, bias: 1 }
     }
 }
 
-/// Weights of the operations.
+/// Weights with which the kinds of operations are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix {
-    /// Insert: a new record.
+    /// Weight of inserting a new record.
     pub insert: u32,
-    /// Delete of a record, after a seek.
+    /// Weight of deleting a record. The delete looks up the record first.
     pub delete: u32,
-    /// Replacement of a record, after a seek.
+    /// Weight of replacing a record. The replacement looks up the record first.
     pub replace: u32,
-    /// Read of a record.
+    /// Weight of reading a record.
     pub read: u32,
 }
 
 impl Mix {
-    /// Sum of the weights.
+    /// Returns the sum of the weights.
     pub fn total(self) -> u32 {
         self.insert
             .saturating_add(self.delete)
@@ -61,102 +65,111 @@ impl Mix {
     }
 }
 
-/// Rule by which operations start.
+/// Determines when operations start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Closed loop: each session starts its next operation `think_ns` after its previous operation
-    /// ended.
+    /// Closed loop. Each session starts its next operation `think_ns` after its previous operation
+    /// has ended.
     Free {
-        /// Pause between the operations of a session, in ns.
+        /// Pause between two operations of a session, in ns.
         think_ns: u64,
     },
-    /// Open loop: operations arrive as a Poisson process. Their rate is such that database reads
-    /// and writes together reach `rate_ios_per_s`. The number of I/Os per operation is measured
-    /// during the run, because it depends on the cache, coalescing and growth.
+    /// Open loop. Operations arrive as a Poisson process. The rate of arrivals is controlled so
+    /// that the reads and writes of the databases together reach `rate_ios_per_s`. The number of
+    /// I/Os for each operation is measured during the run, because it depends on the cache, on
+    /// coalescing and on the growth of the database.
     Target {
-        /// Database reads plus writes per second, over all sessions and databases of the store.
+        /// Database reads and writes per second. This is the sum over all sessions and databases of
+        /// the store.
         rate_ios_per_s: f64,
     },
 }
 
-/// Configuration of a mail store and of the load on it.
+/// Configuration of a mail store, and of the load on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MailboxConfig {
-    /// Identity of the store: the run that created it. Every page and log block contains it, so
-    /// that data of an older store on the same storage is recognised.
+    /// Identity of the store. It identifies the run that created the store. Every page and log
+    /// block contains this number. If older data is on the same storage, it can therefore be
+    /// recognised.
     pub run_id: u64,
-    /// Seed of the data: the filled slots and their content. It is a part of the store's identity.
+    /// Seed of the data. It determines which slots are filled, and their content. The seed is part
+    /// of the store's identity.
     pub seed: u64,
-    /// Seed of the load: operations, keys, arrivals. By default it equals `seed`; several runs on
-    /// one store can have different load seeds.
+    /// Seed of the load. It determines operations, keys and arrivals. The default is the value of
+    /// `seed`. Several runs on one store can use different seeds for the load.
     pub load_seed: u64,
     pub databases: Vec<DatabaseConfig>,
-    /// Logical sessions over all databases (Jetstress 2013 threads).
+    /// Number of logical sessions, over all databases (called threads in Jetstress 2013).
     pub sessions: u32,
-    /// Page size: 4, 8, 16 or 32 KiB. 32 KiB by default.
+    /// Size of a page: 4, 8, 16 or 32 KiB. The default is 32 KiB.
     pub page_bytes: u32,
-    /// Approximate size of a record; determines the slots of a page (at most 16). 2,000 by default
-    /// (`LongPadLength=2000`; it is unconfirmed that this is the record size).
+    /// Approximate size of a record in bytes. The number of slots in a page depends on this size
+    /// (at most 16 slots). The default is 2,000 (`LongPadLength=2000`; it is unconfirmed that this
+    /// is the record size).
     pub record_bytes: u32,
-    /// Share of slots that creation fills. 0.75 by default (unconfirmed).
+    /// Fraction of the slots that the creation of the store fills. The default is 0.75
+    /// (unconfirmed).
     pub initial_fill: f64,
-    /// Operation mix. 40/20/5/35 by default.
+    /// Mix of operations. The default is 40/20/5/35.
     pub mix: Mix,
-    /// Share of commits that do not wait until the log is durable. 0.70 by default.
+    /// Fraction of the commits that do not wait until the log is durable. The default is 0.70.
     pub lazy_commit_share: f64,
-    /// Page cache of the whole store, divided evenly among the databases. 32 MiB × sessions by
-    /// default (one published data point).
+    /// Size of the page cache of the whole store in bytes. It is divided evenly among the
+    /// databases. The default is 32 MiB × sessions (from one published data point).
     pub cache_bytes: u64,
-    /// Share of free frames at which eviction stops. 0.02 by default (the documented
-    /// `JET_paramStopFlushThreshold` of the published engine).
+    /// Eviction stops when this fraction of the frames is free. The default is 0.02
+    /// (`JET_paramStopFlushThreshold` in the documentation of the published engine).
     pub cache_free_share: f64,
-    /// Share of free frames below which eviction starts. 0.01 by default (the documented
-    /// `JET_paramStartFlushThreshold` of the published engine).
+    /// Eviction starts when less than this fraction of the frames is free. The default is 0.01
+    /// (`JET_paramStartFlushThreshold` in the documentation of the published engine).
     pub cache_low_share: f64,
-    /// Maximum size of one coalesced database write. 256 KiB by default (unconfirmed for Exchange
-    /// 2013).
+    /// Maximum size of a database write that contains several adjacent pages. The default is 256
+    /// KiB (unconfirmed for Exchange 2013).
     pub coalesce_bytes: u32,
-    /// Maximum number of database writes in flight per database. 16 by default (the profile of the
-    /// published engine for SSDs; unconfirmed for Exchange).
+    /// Maximum number of writes that a database has in flight. The default is 16 (from the
+    /// published engine's profile for SSDs; unconfirmed for Exchange).
     pub writes_in_flight: u32,
-    /// Maximum amount of log that recovery has to replay. 20 MiB by default.
+    /// Maximum number of log bytes that recovery must replay. The default is 20 MiB.
     pub checkpoint_depth_bytes: u64,
-    /// Distance in the log between two flushes of a database file that advance its checkpoint. A
-    /// sixteenth of the depth by default (unconfirmed).
+    /// The checkpoint of a database advances after a flush of its file. This is the number of log
+    /// bytes between two such flushes. The default is a sixteenth of the checkpoint depth
+    /// (unconfirmed).
     pub checkpoint_step_bytes: u64,
-    /// Size of a log file. 1 MiB by default.
+    /// Size of a log file. The default is 1 MiB.
     pub log_file_bytes: u32,
-    /// Number of log files per database, which are used in rotation. By default, files for 1.25 ×
-    /// the checkpoint depth, and 4 more files.
+    /// Number of log files of each database, which are used in rotation. By default, there are
+    /// files for 1.25 × the checkpoint depth, and 4 more files.
     pub log_files: u32,
-    /// Size of the log buffer of a database. 1 MiB by default (unconfirmed for Exchange). The log
-    /// is written when the buffer is half full.
+    /// Size of the log buffer of a database. When the buffer is half full, the log is written. The
+    /// default is 1 MiB (unconfirmed for Exchange).
     pub log_buffer_bytes: u32,
-    /// Maximum number of log writes in flight per database. 4 by default (unconfirmed).
+    /// Maximum number of log writes that a database has in flight. The default is 4 (unconfirmed).
     pub log_writes_in_flight: u32,
-    /// Maximum time until a lazily committed change is written to the log. 1 s by default
+    /// Maximum time until a lazily committed change is written to the log. The default is 1 s
     /// (unconfirmed).
     pub lazy_flush_ns: u64,
-    /// Method of durable commits.
+    /// Method that makes commits durable.
     pub durability: Durability,
-    /// Bytes of one background maintenance read. 256 KiB by default (partly unconfirmed).
+    /// Size of one background maintenance read, in bytes. 256 KiB by default (unconfirmed for
+    /// Exchange).
     pub maintenance_bytes: u32,
-    /// Time between two maintenance reads of a database; 0 disables them. 100 ms by default
-    /// (`DBMThrottling=100`).
+    /// Time between two maintenance reads of a database; 0 disables these reads. The default is 100
+    /// ms (`DBMThrottling=100`).
     pub maintenance_interval_ns: u64,
-    /// Number of copies of each database, including this one. With more than one copy, there are
-    /// log replication reads.
+    /// Number of copies of each database. This copy is included. If there is more than one copy,
+    /// the log is also read for replication.
     pub copies: u32,
-    /// Bytes of one log replication read. 256 KiB by default (published: 232-256 KB, unconfirmed).
+    /// Size of one read of the log for replication. The default is 256 KiB (published: 232-256 KB,
+    /// unconfirmed).
     pub replication_bytes: u32,
-    /// Rule by which operations start.
+    /// Determines when operations start.
     pub pace: Pace,
-    /// Compression ratio of the data: 1.0 is incompressible.
+    /// Compression ratio of the data; 1.0 means incompressible.
     pub compressibility: f64,
 }
 
 impl MailboxConfig {
-    /// Creates a configuration for these databases and sessions, in which all other values are
+    /// Creates a configuration with these databases and sessions. All other values are the
     /// defaults.
     pub fn new(run_id: u64, seed: u64, databases: Vec<DatabaseConfig>, sessions: u32) -> Self {
         let depth: u64 = 20 << 20;
@@ -194,25 +207,26 @@ impl MailboxConfig {
         }
     }
 
-    /// Returns the number of log files for a checkpoint depth: a quarter more than the depth, and
-    /// four files. Write-back that starts at the checkpoint depth therefore ends before the ring is
-    /// full.
+    /// Returns the number of log files for a checkpoint depth. The files have space for a quarter
+    /// more than the depth, and there are four more files. If write-back starts when the log
+    /// reaches the checkpoint depth, it therefore ends before the ring is full.
     pub fn log_files_for(depth_bytes: u64, file_bytes: u32) -> u32 {
         let bytes = depth_bytes.saturating_add(depth_bytes / 4);
         let files = bytes.div_ceil(u64::from(file_bytes.max(1))).saturating_add(4);
         u32::try_from(files).unwrap_or(u32::MAX)
     }
 
-    /// Returns the number of frames in each database's cache.
+    /// Returns the number of frames in the cache of each database.
     pub fn frames_per_database(&self) -> u64 {
         let databases = self.databases.len().max(1) as u64;
         self.cache_bytes / databases / u64::from(self.page_bytes.max(1))
     }
 
-    /// Checks that the numbers are consistent.
+    /// Checks that the values are valid and consistent with each other.
     ///
     /// # Errors
-    /// Names the first invalid field, its value and its requirement.
+    /// The error states the first invalid field, its value and the requirement that the value
+    /// violates.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.validate_shape()?;
         self.validate_databases()?;
@@ -322,14 +336,13 @@ fn check(
     if ok { Ok(()) } else { Err(ConfigError { field, value: value.to_string(), must_be }) }
 }
 
-/// An invalid number of a [`MailboxConfig`].
+/// Invalid value in a [`MailboxConfig`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("mail store: `{field}` is {value}; it must be {must_be}")]
 pub struct ConfigError {
     pub field: &'static str,
-    /// Given value.
     pub value: String,
-    /// Requirement on the value.
+    /// Requirement that the value violates.
     pub must_be: &'static str,
 }
 

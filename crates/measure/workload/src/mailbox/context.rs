@@ -1,10 +1,10 @@
-//! Context of a step: time, memory, the I/Os to issue, and the tokens of I/Os.
+//! Context of a step. It contains the time, the memory, the I/Os to issue, and the tokens of I/Os.
 
 use crate::step::{Arena, Completion, Io, IoKind};
 
 use super::poison::{Failure, Finding, Place};
 
-/// State of one step, which the step passes to the functions that it calls.
+/// State of one step. The step passes it to each function that it calls.
 pub struct Ctx<'a> {
     pub now_ns: u64,
     pub arena: &'a mut dyn Arena,
@@ -13,13 +13,14 @@ pub struct Ctx<'a> {
 }
 
 impl Ctx<'_> {
-    /// Records the first failure.
+    /// Records a failure, if no failure was recorded before.
     pub fn fail(&mut self, database: u32, place: Place, trouble: Failure) {
         self.poison.get_or_insert(Finding { database, place, trouble });
     }
 }
 
-/// Returns the failure if a completion is an error, or transferred fewer than `wanted_bytes`.
+/// Returns a failure if the completion is an error, or if fewer than `wanted_bytes` were
+/// transferred.
 pub(crate) fn trouble(completion: &Completion, wanted_bytes: u32) -> Option<Failure> {
     match completion.result {
         Err(errno) => Some(Failure::Io(errno)),
@@ -30,7 +31,7 @@ pub(crate) fn trouble(completion: &Completion, wanted_bytes: u32) -> Option<Fail
     }
 }
 
-/// Purpose of an I/O; the top byte of its token.
+/// Purpose of an I/O. It is stored in the top byte of the I/O's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     PageRead = 1,
@@ -42,7 +43,8 @@ pub(crate) enum Purpose {
     Replication,
 }
 
-/// A parsed token: the purpose, the position of the database in the group, and an index.
+/// Parts of a token: the purpose of the I/O, the position of the database in the group, and an
+/// index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub purpose: Purpose,

@@ -1,4 +1,4 @@
-//! Reports the counters of a running group with their names.
+//! Reports the counters of a running group, together with their names.
 
 use super::database::Database;
 use super::page::Damage;
@@ -13,8 +13,8 @@ const DAMAGE_NAMES: [&str; Damage::ALL.len()] = [
     "checksum_errors_unwritten",
 ];
 
-/// Passes every counter of a database to a function: its name, the id of the database, and its
-/// value since the start.
+/// Calls a function for each counter of a database. The arguments are the name of the counter, the
+/// id of the database, and the value of the counter since the start.
 pub(crate) fn report(d: &Database, each: &mut dyn FnMut(&'static str, u32, u64)) {
     let (c, log) = (&d.counts, &d.log.counts);
     let logged = d.log.append_lsn().saturating_sub(d.start_lsn);

@@ -1,4 +1,4 @@
-//! One database of a running group: its cache, log and counters.
+//! One database of a running group, with its cache, its log and its counters.
 
 use crate::step::{Class, ClassGroup, Io, IoKind};
 
@@ -16,7 +16,7 @@ use super::record::{Change, RECORD_HEADER_BYTES};
 use super::replication::Replication;
 use super::store::DatabaseState;
 
-/// The classes of each database, in this order.
+/// Classes in which the I/Os of each database are recorded. [`ClassOf`] contains their indices.
 const CLASSES: [(&str, ClassGroup, bool); 8] = [
     ("read", ClassGroup::Transactional, true),
     ("write", ClassGroup::Transactional, false),
@@ -28,7 +28,7 @@ const CLASSES: [(&str, ClassGroup, bool); 8] = [
     ("log_durable", ClassGroup::Durable, false),
 ];
 
-/// Indexes into [`CLASSES`].
+/// Indices of the classes in [`CLASSES`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ClassOf {
     Read,
@@ -41,12 +41,12 @@ pub(crate) enum ClassOf {
     LogDurable,
 }
 
-/// Returns the class index of the database at `place`.
+/// Returns the index of a class for the database at position `place`.
 pub(crate) fn class(place: usize, of: ClassOf) -> u16 {
     (place * CLASSES.len() + of as usize) as u16
 }
 
-/// Returns the classes of a database.
+/// Returns the classes of one database.
 pub(crate) fn classes(id: u32) -> impl Iterator<Item = Class> {
     CLASSES.into_iter().map(move |(name, group, is_read)| Class {
         name: format!("db{id}.{name}"),
@@ -56,14 +56,14 @@ pub(crate) fn classes(id: u32) -> impl Iterator<Item = Class> {
     })
 }
 
-/// Counters of one database since the start.
+/// Counters of one database. They count since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub inserts: u64,
     pub deletes: u64,
     pub replaces: u64,
     pub reads: u64,
-    /// Number of deletes, replaces and reads that found no record in their page.
+    /// Number of deletes, replacements and reads that found no record in their page.
     pub absent: u64,
     pub balanced: u64,
     pub pages_added: u64,
@@ -85,7 +85,7 @@ pub(crate) struct Counts {
     pub damage: [u64; Damage::ALL.len()],
 }
 
-/// Progress of a database towards a clean close.
+/// State of a database with respect to its clean close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closing {
     Open,
@@ -94,7 +94,7 @@ pub(crate) enum Closing {
     Closed,
 }
 
-/// Locations of a database's buffers in the arena.
+/// Offsets in the arena at which the buffers of a database start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffers {
     pub log_at: u64,
@@ -102,7 +102,7 @@ pub(crate) struct Buffers {
     pub replication_at: u64,
 }
 
-/// A database of a running group.
+/// State of one database in a running group.
 #[derive(Debug)]
 pub(crate) struct Database {
     pub place: usize,
@@ -114,7 +114,8 @@ pub(crate) struct Database {
     pub counts: Counts,
     pub maintenance: Maintenance,
     pub replication: Replication,
-    /// Sessions that wait for a frame, for log space, or for a durable log.
+    /// Sessions that wait for a free frame. The next two queues contain the sessions that wait for
+    /// space in the log, and the sessions that wait until the log is durable.
     pub frame_waiters: Queue,
     pub log_waiters: Queue,
     pub commit_waiters: Queue,
@@ -122,38 +123,39 @@ pub(crate) struct Database {
     pub writes: u32,
     pub writes_max: u32,
     pub evictions_pending: u32,
-    /// Number of free frames below which eviction starts.
+    /// Eviction starts when fewer frames than this number are free.
     pub free_low: u32,
-    /// Number of free frames at which eviction stops.
+    /// Eviction stops when this number of frames is free.
     pub free_target: u32,
-    /// True from the start of an eviction until enough frames are free, or will be free after their
-    /// writes.
+    /// True while an eviction is running. It ends when enough frames are free. Frames that become
+    /// free after their write are counted as free.
     pub scavenging: bool,
     pub depth_bytes: u64,
     pub step_bytes: u64,
     pub coalesce_pages: u32,
     /// Log position before which every change is durable in the database file.
     pub checkpoint: u64,
-    /// End of the log when an advance of the checkpoint was last checked.
+    /// Position of the end of the log when the store last checked whether the checkpoint can
+    /// advance.
     pub asked_lsn: u64,
-    /// Lowest log position of the changes in two groups of writes: the writes that completed after
-    /// the last flush was issued, and the writes that the flush in flight makes durable.
+    /// Lowest log position of the changes in those writes that completed after the latest flush was
+    /// issued. The next field is for the writes that the flush in flight makes durable.
     pub completed_rec_lsn: u64,
     pub flushing_rec_lsn: Option<u64>,
-    /// Log position at the start, for the warm-up.
+    /// Log position at the start of the load. The progress of the warm-up is computed from it.
     pub start_lsn: u64,
     #[cfg(test)]
     pub mutant: super::Mutant,
 }
 
-/// Result of a page lookup.
+/// Result of looking up a page.
 pub(crate) enum Seek {
     Cached(u32),
-    /// The session waits for the page, which it reads into a frame.
+    /// The page is not cached. The session reads it into a frame and waits for the read.
     Reads(u32),
-    /// The session waits for the page, which another session reads.
+    /// Another session is reading the page. This session waits for that read.
     Waits,
-    /// There is no free frame, and no frame can be freed now.
+    /// There is no free frame, and no frame can be freed at present.
     NoFrame,
 }
 
@@ -216,7 +218,7 @@ impl Database {
         }
     }
 
-    /// Hints that a page will soon be looked up.
+    /// Announces that a page will soon be looked up.
     pub fn hint(&mut self, page: u32) {
         self.cache.hint(page);
         if let Some(known) = &mut self.state.occupancy {
@@ -224,7 +226,7 @@ impl Database {
         }
     }
 
-    /// Looks up a page. If the page is not cached, issues a read into the session's buffer.
+    /// Looks up a page. If the page is not cached, issues a read into the buffer of the session.
     #[inline(always)]
     pub fn seek(
         &mut self,
@@ -261,13 +263,13 @@ impl Database {
         Seek::Reads(at)
     }
 
-    /// Returns whether a frame belongs to a page that was read or is being read.
+    /// Returns true if the frame contains a page that was read or that is being read.
     #[inline]
     pub fn holds(&self, at: u32, page: u32) -> bool {
         self.cache.frames.get(at as usize).is_some_and(|frame| frame.page == page)
     }
 
-    /// Returns whether a frame belongs to a page that was read.
+    /// Returns true if the frame contains a page that was read.
     #[inline]
     pub fn has_read(&self, at: u32, page: u32) -> bool {
         self.holds(at, page) && !self.cache.frames[at as usize].loading
@@ -280,7 +282,7 @@ impl Database {
         frame.waiters = waiters.ends();
     }
 
-    /// Makes a frame the most recently used frame, which protects it from eviction.
+    /// Moves a frame to the most recently used position, which protects it from eviction.
     pub fn touch(&mut self, at: u32) {
         let frame = &mut self.cache.frames[at as usize];
         if frame.evict {
@@ -290,7 +292,7 @@ impl Database {
         self.cache.touch(at);
     }
 
-    /// Handles the completed read of a page: checks the page and returns the sessions that waited
+    /// Handles the completed read of a page. Checks the page, and returns the sessions that waited
     /// for it.
     #[inline(always)]
     pub fn read_done(&mut self, g: &Geometry, at: u32, buffer_at: u64, ctx: &mut Ctx<'_>) -> Queue {
@@ -321,21 +323,21 @@ impl Database {
         waiters
     }
 
-    /// Adds a page from the reserve, and returns its frame. The caller has checked that a frame is
-    /// free and that the reserve is not used up.
+    /// Adds a page from the reserve of the file, and returns its frame. The caller has checked that
+    /// a frame is free and that the reserve contains a page.
     pub fn add_page(&mut self) -> Option<u32> {
         let page = self.state.pages_used;
         let at = self.cache.take(page)?;
         self.state.pages_used += 1;
         self.counts.pages_added += 1;
-        // A page beyond the pages in use may have been written before a crash.
+        // A page that is not in use yet may have been written before a crash.
         self.cache.frames[at as usize].generation = self.state.generation_map.get(page).newest();
         self.cache.touch(at);
         Some(at)
     }
 
-    /// Logs the change of one slot in the frame's directory. The caller has checked that the log
-    /// has enough space. Returns the log position after the record.
+    /// Logs a change of one slot in the directory of a frame. The caller has checked that the log
+    /// has enough space. Returns the log position after the record of this change.
     pub fn log_change(
         &mut self,
         g: &Geometry,
@@ -366,12 +368,12 @@ impl Database {
         end
     }
 
-    /// Records a page's mark before or after a write.
+    /// Stores the mark of a page before a write is issued, or after it has completed.
     pub fn mark(&mut self, page: u32, acked: u32, in_flight: bool) {
         self.state.generation_map.set(page, Mark { acked, in_flight });
     }
 
-    /// Returns the log position up to which commits may be acknowledged.
+    /// Returns the log position up to which the store may acknowledge commits.
     pub fn acknowledged_lsn(&self) -> u64 {
         #[cfg(test)]
         if self.mutant == super::Mutant::AcknowledgeBeforeFlush {

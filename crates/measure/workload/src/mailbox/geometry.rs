@@ -1,16 +1,17 @@
-//! Sizes that are derived from a [`MailboxConfig`], and the keys of the content.
+//! Sizes that are computed from a [`MailboxConfig`], and the keys from which content is generated.
 
 use super::config::{BLOCK_BYTES, MailboxConfig, SLOTS_MAX};
 
-/// Size of a sector, which a torn write never splits.
+/// Size of a sector in bytes. A torn write never splits a sector.
 pub const SECTOR_BYTES: usize = 512;
-/// Number of bytes in a page before its first record: the header and the slot directory.
+/// Number of bytes in a page before its first record. They contain the header and the directory of
+/// slots.
 pub const PAGE_HEADER_BYTES: usize = 128;
 
-/// Sizes and keys that are derived from the configuration.
+/// Sizes and keys that are computed from the configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Geometry {
-    /// Number that identifies the store.
+    /// Number that identifies the mail store.
     pub run_id: u64,
     /// Page size.
     pub page_bytes: u32,
@@ -18,20 +19,21 @@ pub struct Geometry {
     pub slots: u8,
     /// Size of a slot in bytes.
     pub slot_bytes: u32,
-    /// Size of a record's data in the log, in bytes.
+    /// Number of bytes of data that a record occupies in the log.
     pub record_bytes: u32,
-    /// Number of incompressible bytes in every slot; the other bytes of a slot are a repeated
-    /// pattern.
+    /// Number of incompressible bytes in each slot. The other bytes of the slot repeat a pattern.
     pub random_bytes: u32,
     /// Seed that determines which slots are filled.
     pub seed: u64,
-    /// Creation fills a slot if the slot's hash is below this threshold.
+    /// Threshold for the hash of a slot. Creation fills the slots whose hash is below this
+    /// threshold.
     fill_threshold: u64,
     key: u64,
 }
 
 impl Geometry {
-    /// Computes the sizes and keys for a configuration that [`MailboxConfig::validate`] accepted.
+    /// Computes the sizes and keys. [`MailboxConfig::validate`] must have accepted the
+    /// configuration.
     pub fn new(config: &MailboxConfig) -> Self {
         let body = config.page_bytes - PAGE_HEADER_BYTES as u32;
         let trailers = TRAILER_BYTES as u32 * config.page_bytes / SECTOR_BYTES as u32;
@@ -52,42 +54,43 @@ impl Geometry {
         }
     }
 
-    /// Returns the number of sectors of a page.
+    /// Returns the number of sectors in a page.
     pub fn sectors(&self) -> usize {
         self.page_bytes as usize / SECTOR_BYTES
     }
 
-    /// Returns the byte offset of a page in its file.
+    /// Returns the offset at which a page starts in its file, in bytes.
     pub fn page_offset(&self, page: u32) -> u64 {
         u64::from(page) * u64::from(self.page_bytes)
     }
 
-    /// Returns the slots of a page that creation fills, one bit for each slot. These slots are the
-    /// same in every database, because all databases start as copies of the first.
+    /// Returns which slots of a page are filled at creation. The result has one bit for each slot.
+    /// It is the same for all databases, because each database starts as a copy of the first
+    /// database.
     pub fn initially_live(&self, page: u32) -> u16 {
         if self.fill_threshold == 0 {
             return 0;
         }
         let place = u64::from(page) << 8;
         let live = |slot: u64| mix(self.seed ^ mix(place | slot)) <= self.fill_threshold;
-        // The loop starts at the last slot, and each iteration shifts the previous slots up.
-        // Iterations depend on one another, so the compiler does not vectorise the loop. Vector
+        // The loop starts at the last slot. Each iteration shifts the previous slots up. The
+        // iterations depend on one another, so the compiler does not vectorise the loop. Vector
         // code would be slower, because x86-64 cannot multiply vectors of 64-bit numbers.
         (0..u64::from(self.slots)).rev().fold(0, |all, slot| all << 1 | u16::from(live(slot)))
     }
 
-    /// Returns the key for the content of a database in one version. Page and slot determine the
-    /// counter, so any two blocks with the same key differ.
+    /// Returns the key for the content of one version in a database. The counter is computed from
+    /// the page and the slot. Any two blocks with the same key therefore differ.
     pub(crate) fn content_key(&self, database: u32, version: u32) -> [u64; 2] {
         [self.key ^ mix(u64::from(database) << 8 | 1), mix(self.key ^ u64::from(version))]
     }
 
-    /// Returns the key of the filler in a database's log.
+    /// Returns the key for the filler in the log of a database.
     pub(crate) fn log_key(&self, database: u32, epoch: u32) -> [u64; 2] {
         [self.key ^ mix(u64::from(database) << 8 | 2), mix(self.key ^ u64::from(epoch))]
     }
 
-    /// Returns the 16-bit checksum of a sector trailer.
+    /// Returns the 16-bit checksum for the trailer of a sector.
     pub(crate) fn sector_check(&self, place: SectorPlace) -> u16 {
         let SectorPlace { database, page, sector, generation } = place;
         let where_ = u64::from(database) << 32 | u64::from(page);
@@ -96,7 +99,7 @@ impl Geometry {
     }
 }
 
-/// The input of the hash identifies the sector and the generation of its page.
+/// The hash is computed from the position of the sector and from the generation of its page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SectorPlace {
     pub database: u32,
@@ -105,15 +108,16 @@ pub(crate) struct SectorPlace {
     pub generation: u32,
 }
 
-/// Returns the bytes of a sector trailer: the low 16 bits of the generation, and a checksum.
+/// Returns the bytes of a sector's trailer: the low 16 bits of the generation, and a checksum.
 pub(crate) const TRAILER_BYTES: usize = 4;
 
-/// Returns the number of log blocks in `bytes`.
+/// Returns how many log blocks `bytes` contains.
 pub(crate) fn blocks(bytes: u64) -> u64 {
     bytes / u64::from(BLOCK_BYTES)
 }
 
-/// Finaliser of SplitMix64 (Steele, Lea and Flood 2014): a bijection on 64 bits.
+/// Finaliser (last mixing step) of SplitMix64 (Steele, Lea and Flood 2014). It is a bijection on 64
+/// bits.
 pub(crate) fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,8 +1,8 @@
-//! A group: the databases that one thread owns, and their sessions.
+//! A group consists of the databases that one thread owns, and of their sessions.
 //!
-//! Groups share no data, so there are no locks. Each step processes the completions, and runs every
-//! session that can proceed. It then handles write-back, logs and background reads, and returns the
-//! I/Os to issue.
+//! Groups share no data, so there are no locks. A step processes the completions, and runs every
+//! session that can proceed. It then handles write-back, logs and background reads. At the end, it
+//! returns the I/Os that must be issued.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,20 +28,24 @@ use super::store::Store;
 /// Progress of the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct WarmUp {
-    /// Frames that were used at least once.
+    /// Number of frames that were used at least once.
     pub frames_filled: u64,
-    /// Required number of used frames: all frames except those that write-back leaves free. If the
-    /// cache is larger than the database, it is the number of frames for 15/16 of the pages,
-    /// because random keys take long to reach the last pages.
+    /// Number of frames that must be used before the warm-up is complete. It is the number of all
+    /// frames, except the frames that write-back leaves free. If the cache is larger than the
+    /// database, it is the number of frames for 15/16 of the pages, because random keys take long
+    /// to reach the last pages.
     pub frames_needed: u64,
-    /// Bytes logged, of which at most one checkpoint depth counts for each database.
+    /// Number of bytes that were logged. For each database, at most one checkpoint depth is
+    /// counted.
     pub logged_bytes: u64,
-    /// One checkpoint depth for each database.
+    /// Number of bytes that must be logged before the warm-up is complete: one checkpoint depth for
+    /// each database.
     pub logged_needed_bytes: u64,
 }
 
 impl WarmUp {
-    /// Returns true if the cache is full, and each database has logged a checkpoint depth.
+    /// Returns true if the cache is full and each database has logged as many bytes as its
+    /// checkpoint depth.
     pub fn reached(&self) -> bool {
         self.frames_filled >= self.frames_needed && self.logged_bytes >= self.logged_needed_bytes
     }
@@ -57,7 +61,7 @@ impl WarmUp {
     }
 }
 
-/// A running mail store: one thread's databases and sessions.
+/// Running mail store with the databases and sessions of one thread.
 pub struct Group {
     pub(super) config: MailboxConfig,
     pub(super) geometry: Geometry,
@@ -68,7 +72,7 @@ pub struct Group {
     pub(super) links: Vec<u32>,
     pub(super) ready: Queue,
     pub(super) idle: Queue,
-    /// Sessions that may start, in this step, an operation that has arrived.
+    /// Sessions that may start an operation in this step, because an operation has arrived.
     pub(super) woken: Queue,
     pub(super) timers: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) draw: Draw,
@@ -77,8 +81,8 @@ pub struct Group {
     pub(super) attention: Attention,
     pub(super) think_ns: u64,
     pub(super) stopping: bool,
-    /// Open loop: time of the first step after the stop. Operations that arrived earlier are still
-    /// started.
+    /// Open loop: time of the first step after the end of the phase. Operations that arrived
+    /// earlier are still started.
     pub(super) stopping_from_ns: Option<u64>,
     pub(super) stopped: u32,
     pub(super) operations: u64,
@@ -91,10 +95,12 @@ pub struct Group {
 }
 
 impl Group {
-    /// Creates a group with the databases of `store` and the sessions with these numbers.
+    /// Creates a group with the databases of `store`. `sessions` contains the numbers of the
+    /// sessions.
     ///
     /// # Errors
-    /// There is no session or no database, or a database was neither closed nor recovered.
+    /// Fails if there is no session or no database. Also fails if a database was neither closed nor
+    /// recovered.
     pub fn new(store: Store, sessions: &[u32]) -> Result<Self, ConfigError> {
         let Store { config, geometry, databases: states, .. } = &store;
         let (config, geometry, count) = (config.clone(), *geometry, states.len());
@@ -174,20 +180,20 @@ impl Group {
         })
     }
 
-    /// Creates the arrivals of an open loop. The group's share of the rate follows from the bias of
-    /// its databases.
+    /// Creates the arrivals of an open loop. The group's share of the rate is computed from the
+    /// weights (biases) of its databases.
     fn arrivals(config: &MailboxConfig, store: &Store, sessions: &[u32]) -> Option<Arrivals> {
         let Pace::Target { rate_ios_per_s } = config.pace else { return None };
         let all: u64 = config.databases.iter().map(|d| u64::from(d.bias)).sum();
         let mine: u64 = store.databases.iter().map(|s| u64::from(s.config.bias)).sum();
         let rate = rate_ios_per_s * mine as f64 / all.max(1) as f64;
-        // The random streams of sessions have the numbers of the sessions. This stream needs a
-        // different number.
+        // The sessions use random streams whose numbers are the numbers of the sessions. This
+        // stream must have another number.
         let stream = 1 << 32 | u64::from(sessions.first().copied().unwrap_or(0));
         (rate > 0.0).then(|| Arrivals::new(Choices::new(config.load_seed, stream), rate))
     }
 
-    /// Introduces a deliberate defect into the group.
+    /// Causes a deliberate defect in the group, for tests.
     #[cfg(test)]
     pub(crate) fn mutate(&mut self, mutant: super::Mutant) {
         for d in &mut self.databases {
@@ -195,17 +201,17 @@ impl Group {
         }
     }
 
-    /// Reports every durable commit to `witness` when it is acknowledged.
+    /// Sets the witness, which receives each durable commit when the group acknowledges it.
     pub fn set_witness(&mut self, witness: Box<dyn Witness>) {
         self.witness = Some(witness);
     }
 
-    /// Returns the error that ended the run, if any.
+    /// Returns the error that ended the run; `None` if there was no error.
     pub fn poison(&self) -> Option<&Poison> {
         self.poison.as_ref()
     }
 
-    /// Returns the progress of the warm-up.
+    /// Returns how far the warm-up has progressed.
     pub fn warm_up(&self) -> WarmUp {
         let of = |d: &Database| {
             let frames = d.cache.frames.len() as u64;
@@ -221,29 +227,30 @@ impl Group {
         self.databases.iter().map(of).fold(WarmUp::default(), WarmUp::and)
     }
 
-    /// Returns the number of operations that ended since the start.
+    /// Returns how many operations have ended since the start.
     pub fn operations(&self) -> u64 {
         self.operations
     }
 
-    /// Returns the number of database reads and writes issued since the start.
+    /// Returns how many reads and writes of databases were issued since the start.
     pub fn transactional_ios(&self) -> u64 {
         transactional_ios(&self.databases)
     }
 
-    /// Returns the databases after the end, for the next machine. If the run failed, or did not
-    /// reach its end, the store must be recovered first.
+    /// Returns the databases after the end of the run, so that the next machine can use them. If
+    /// the run failed or did not reach its end, the store must be recovered first.
     pub fn into_store(self) -> Store {
         let take = |mut d: Database| {
             d.state.log = d.log.position();
             d.state
         };
         let databases = self.databases.into_iter().map(take).collect();
-        // The configuration was valid when this store was first built.
+        // This configuration was already accepted when the store was first created, so this call
+        // cannot fail.
         Store::rebuild(self.config, self.geometry, databases)
     }
 
-    /// Returns whether every database was closed, so that recovery has no log to replay.
+    /// Returns true if every database was closed. Recovery then has no log to replay.
     pub fn is_closed(&self) -> bool {
         self.databases.iter().all(|d| d.closing == Closing::Closed)
     }
@@ -255,7 +262,8 @@ impl Group {
         self.attention.stir(place);
         let Some(required) = self.wanted_bytes(token) else { return };
         if purpose == Purpose::PageRead && self.arrivals.is_none() {
-            // Usually the session's operation ends now, and its next operation starts immediately.
+            // Usually, the operation of the session ends here, and the session's next operation
+            // starts immediately.
             self.hint(index);
         }
         let g = &self.geometry;
@@ -299,7 +307,8 @@ impl Group {
         }
     }
 
-    /// Returns the requested bytes of an I/O; `None` if the token is not in flight.
+    /// Returns how many bytes were requested for an I/O. Returns `None` if the I/O with this token
+    /// is not in flight.
     fn wanted_bytes(&self, token: Token) -> Option<u32> {
         let Token { purpose, place, index } = token;
         let d = self.databases.get(place)?;
@@ -331,7 +340,7 @@ impl Group {
         }
     }
 
-    /// Executes everything that is due at this time, until no session can proceed.
+    /// Executes everything that is due at this time. The function ends when no session can proceed.
     fn advance(&mut self, ctx: &mut Ctx<'_>) {
         self.wake_timers(ctx.now_ns);
         if self.stopping {
@@ -379,8 +388,8 @@ impl Group {
         }
     }
 
-    /// If one database must evict pages, all databases of the group do. A mail server has one cache
-    /// for all databases, so that the writes of all of them come in the same bursts.
+    /// If one database must evict pages, all databases of the group evict pages. A mail server has
+    /// one cache for all databases, so the writes of all databases come in the same bursts.
     fn scavenge_together(&mut self) {
         let mut next = self.attention.first(0);
         while let Some(place) = next {
@@ -394,9 +403,9 @@ impl Group {
         }
     }
 
-    /// Skips a served database until its next event or timer. It is not skipped if it still has
-    /// work for the next step, if it may need a buffer but all buffers are in use, or if one of its
-    /// waiting commits is already durable.
+    /// Skips a database that has done its work until its next event or timer. The database is not
+    /// skipped in three cases: it has more work for the next step, it may need a buffer while all
+    /// buffers are in use, or one of its waiting commits is already durable.
     fn settle(&mut self, place: usize, now_ns: u64) {
         let d = &self.databases[place];
         let acknowledged = d.commit_waiters.first().is_some_and(|session| {
@@ -405,12 +414,13 @@ impl Group {
         });
         let rests = d.is_at_rest() && !self.pool.is_used_up() && !acknowledged;
         let maintenance = d.maintenance.deadline_ns().filter(|_| !self.stopping);
-        // If the log cannot issue another write now, a completion will wake it.
+        // If the log cannot issue another write now, a later completion marks the database as
+        // having work.
         let lazy = d.log.deadline_ns().filter(|&at| at > now_ns);
         self.attention.settle(place, rests, earliest(maintenance, lazy));
     }
 
-    /// Returns the earliest time at which something is due even if no I/O completes.
+    /// Returns the earliest time at which the group has work even if no I/O completes.
     fn deadline_ns(&mut self, now_ns: u64) -> Option<u64> {
         let timer = self.timers.peek().map(|Reverse((at, _))| *at);
         let arrival = match self.arrivals.as_mut() {
@@ -439,7 +449,7 @@ impl Group {
     }
 }
 
-/// Returns the earlier of two times; `None` if both are `None`.
+/// Returns the earlier of two times. If one is `None`, returns the other time.
 fn earliest(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -447,7 +457,7 @@ fn earliest(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Counts issued database reads and writes.
+/// Counts the reads and writes of databases that were issued.
 pub(super) fn transactional_ios(databases: &[Database]) -> u64 {
     databases.iter().map(|d| d.counts.database_reads + d.counts.database_writes).sum()
 }
@@ -485,7 +495,8 @@ impl StepWorkload for Group {
         }
         if !self.started {
             self.started = true;
-            // The driver has no data, so the store must know the content of the pages.
+            // The driver has no data. The store itself must therefore know the content of the
+            // pages.
             if arena.bytes(0, 4096).is_none() {
                 self.databases.iter_mut().for_each(|d| d.state.assume_occupancy());
             }

@@ -1,10 +1,11 @@
-//! The log of one database: a buffer of blocks, group commits, and a ring of files.
+//! The log of one database. It consists of a buffer of blocks and a ring of files, and commits are
+//! grouped.
 //!
-//! Records are appended to the buffer. A flush seals the current block and writes all unwritten
-//! blocks, so a submitted block is never written again. Several flushes may be in flight; the log
-//! is durable up to the first incomplete flush. The checkpoint in a *durable* block header
-//! determines which blocks of the ring may be overwritten, because recovery only knows this
-//! checkpoint.
+//! Records are appended to the buffer. A flush seals the current block and writes all blocks that
+//! have not been written. A block that was submitted is therefore never written again. Several
+//! flushes may be in flight. The log is durable up to the first flush that has not completed.
+//! Blocks of the ring may be overwritten only if the checkpoint in a *durable* block header permits
+//! it, because recovery knows no other checkpoint.
 
 use std::collections::VecDeque;
 
@@ -23,16 +24,16 @@ use super::record::{
 use super::store::{LogPosition, log_place};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
-/// Number of blocks in the ring that records may not use. They are reserved for blocks that record
-/// a checkpoint, which frees space in a full log.
+/// Number of blocks in the ring that are reserved for blocks that record a checkpoint. Records must
+/// not use them. If the log is full, only a recorded checkpoint can free space.
 const RESERVED_BLOCKS: u64 = 8;
 
-/// State of a block in the buffer until the block is sealed.
+/// State of a block that is in the buffer and not yet sealed.
 #[derive(Clone, Copy, Debug)]
 struct Meta {
     used: u16,
     first_record: u16,
-    /// Number of pages in use after all records that end in this block or before it.
+    /// Number of pages in use after the last record that ends in this block or in an earlier block.
     pages_used: u32,
 }
 
@@ -42,14 +43,14 @@ struct Piece {
     id: u32,
     end: u64,
     checkpoint: u64,
-    /// Submission time; `None` until the write has completed.
+    /// Time at which the write was submitted; `None` until the write has completed.
     submitted_ns: Option<u64>,
 }
 
-/// Initial capacity of the list of writes that complete between two flushes of a log.
+/// Initial capacity of the list of writes that complete between two flushes of the log.
 const UNFLUSHED_WRITES: usize = 256;
 
-/// A flush in flight, which may affect several log files.
+/// A flush that is in flight. It may consist of flushes of several log files.
 #[derive(Clone, Copy, Debug)]
 struct PendingFlush {
     target: u64,
@@ -67,7 +68,7 @@ pub(crate) struct LogCounts {
     pub record_bytes: u64,
 }
 
-/// Identifiers that the log uses in its I/Os and blocks.
+/// Numbers that identify the log in its I/Os and in its blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogWiring {
     pub place: usize,
@@ -98,13 +99,15 @@ pub(crate) struct LogWriter {
     recorded_checkpoint: u64,
     required: u64,
     pages_used: u32,
-    /// Time when the oldest unwritten data was appended; `None` if all data was written.
+    /// Time at which the oldest data that is not yet written was appended; `None` if all data was
+    /// written.
     waiting_since_ns: Option<u64>,
     metas: Vec<Meta>,
     pieces: VecDeque<Piece>,
-    /// Completed writes that are not yet durable: the end position and the submission time of each.
+    /// Writes that have completed and are not yet durable. Each entry contains the end position and
+    /// the submission time of a write.
     unflushed: VecDeque<(u64, u64)>,
-    /// Submission times of the writes that the last flush made durable.
+    /// Times at which the writes that the latest flush made durable were submitted.
     flushed: Vec<u64>,
     next_piece: u32,
     written_checkpoint: u64,
@@ -161,20 +164,20 @@ impl LogWriter {
         }
     }
 
-    /// Returns the maximum number of log writes in flight. A flush may need several writes: it is
-    /// split at the end of a file and at the end of the buffer.
+    /// Returns the maximum number of log writes in flight. One flush may consist of several writes,
+    /// because it is split at the end of a file and at the end of the buffer.
     pub fn pieces_max(config: &MailboxConfig) -> usize {
         let cuts = u64::from(config.log_buffer_bytes / config.log_file_bytes) as usize + 2;
         config.log_writes_in_flight as usize + cuts
     }
 
-    /// Maximum number of files that one flush of the log affects.
+    /// Maximum number of files that one flush of the log can affect.
     pub fn sync_files_max(config: &MailboxConfig) -> usize {
         (config.log_buffer_bytes / config.log_file_bytes) as usize + 2
     }
 
-    /// Returns the start of the next record. This is also the checkpoint of a database without
-    /// dirty pages.
+    /// Returns the log position at which the next record will start. If a database has no dirty
+    /// pages, this is also its checkpoint.
     pub fn append_lsn(&self) -> u64 {
         self.pos
     }
@@ -183,7 +186,7 @@ impl LogWriter {
         self.durable
     }
 
-    /// Returns the log position before which all blocks were submitted.
+    /// Returns the log position before which all blocks have been submitted.
     pub fn issued_lsn(&self) -> u64 {
         self.issued
     }
@@ -197,7 +200,7 @@ impl LogWriter {
         LogPosition { next_lsn: self.durable, checkpoint, epoch: self.epoch }
     }
 
-    /// Returns true if a record of `data_bytes` currently fits in the buffer and the ring.
+    /// Returns true if the buffer and the ring have space for a record of `data_bytes`.
     pub fn has_room(&self, data_bytes: u32) -> bool {
         let end = advance(self.pos, RECORD_HEADER_BYTES + data_bytes as usize);
         self.fits(end, RESERVED_BLOCKS)
@@ -214,29 +217,31 @@ impl LogWriter {
         in_buffer && last + reserve <= blocks(self.recorded_checkpoint) + ring
     }
 
-    /// Returns true if this checkpoint is worth a separate block: it must release much more of the
-    /// ring than the block occupies. If each small advance of the checkpoint were recorded, the
-    /// recording blocks would fill the ring.
+    /// Returns true if it is useful to write a separate block for this checkpoint. The checkpoint
+    /// must release much more of the ring than the block occupies. If each small advance of the
+    /// checkpoint were recorded, the blocks that record checkpoints would fill the ring.
     pub fn is_worth_recording(&self, checkpoint: u64) -> bool {
         let released = blocks(checkpoint).saturating_sub(blocks(self.recorded_checkpoint));
         released >= (blocks(self.ring_bytes) / 16).max(4)
     }
 
-    /// Returns true if the ring is so full that only a newly recorded checkpoint can free space.
+    /// Returns true if the ring is so full that space becomes free only after a new checkpoint was
+    /// recorded.
     pub fn ring_is_full(&self) -> bool {
         let last = blocks(self.pos) + 2 * RESERVED_BLOCKS;
         last + self.buffer_blocks / 4 > blocks(self.recorded_checkpoint) + blocks(self.ring_bytes)
     }
 
-    /// Returns the memory for a record. The caller fills it before it calls [`LogWriter::append`].
+    /// Returns the memory for the next record. The caller fills it and then calls
+    /// [`LogWriter::append`].
     pub fn scratch(&mut self, size_bytes: usize) -> &mut [u8] {
         let size = size_bytes.min(self.scratch.len());
         &mut self.scratch[..size]
     }
 
-    /// Appends the record in the scratch memory. After the change, `pages_used` pages are in use.
-    /// The caller has checked that there is enough space. Returns the start and the end of the
-    /// record.
+    /// Appends the record that is in the scratch memory. After this change, `pages_used` pages are
+    /// in use. The caller has checked that there is enough space. Returns the log positions at
+    /// which the record starts and ends.
     pub fn append(
         &mut self,
         now_ns: u64,
@@ -268,7 +273,8 @@ impl LogWriter {
             self.pos += piece as u64;
             done += piece;
         }
-        // If the log ends within this record, the added page does not exist after a recovery.
+        // The record adds a page. If the log ends within this record, the page does not exist after
+        // a recovery.
         self.pages_used = pages_used;
         let last = blocks(self.pos - 1);
         self.meta(last).pages_used = pages_used;
@@ -293,17 +299,18 @@ impl LogWriter {
         self.wiring.buffer_at + block % self.buffer_blocks * BLOCK
     }
 
-    /// Requests that the log becomes durable up to `lsn`.
+    /// Requests that the log is made durable up to `lsn`.
     pub fn want(&mut self, lsn: u64) {
         self.required = self.required.max(lsn);
     }
 
-    /// Returns the time by which the oldest unwritten lazy commit must be written.
+    /// Returns the latest time at which the oldest lazy commit that is not yet written must be
+    /// written.
     pub fn deadline_ns(&self) -> Option<u64> {
         self.waiting_since_ns.map(|since| since.saturating_add(self.lazy_ns))
     }
 
-    /// Issues a flush if one is due.
+    /// Issues a flush if a flush is due.
     #[inline(always)]
     pub fn pump(&mut self, g: &Geometry, checkpoint: u64, ctx: &mut Ctx<'_>) {
         let pending = self.pos > self.issued;
@@ -317,7 +324,7 @@ impl LogWriter {
         self.pump_sync(ctx);
     }
 
-    /// Writes a block that records `checkpoint`, even if nothing was appended. Returns false if
+    /// Writes a block that records `checkpoint`, even if no record was appended. Returns false if
     /// this is not possible now.
     pub fn force(&mut self, g: &Geometry, checkpoint: u64, clean: bool, ctx: &mut Ctx<'_>) -> bool {
         if self.pieces.len() >= self.writes_max || !self.fits(self.pos + BLOCK, 0) {
@@ -338,7 +345,8 @@ impl LogWriter {
                 database: self.wiring.database,
                 epoch: self.epoch,
                 lsn: block * BLOCK,
-                // A closed store has written all pages, so its checkpoint is the end of the log.
+                // A store that is closed has written all its pages. Its checkpoint is therefore the
+                // end of the log.
                 checkpoint: if clean { self.pos } else { checkpoint },
                 pages_used,
                 used,
@@ -390,7 +398,8 @@ impl LogWriter {
         self.issued = end;
     }
 
-    /// Returns the requested size of the write with this token, if the write is in flight.
+    /// Returns the requested size of the log write with this token. Returns `None` if this write is
+    /// not in flight.
     pub fn piece_bytes(&self, id: u32) -> Option<u32> {
         let mut start = self.written;
         for piece in &self.pieces {
@@ -421,7 +430,7 @@ impl LogWriter {
         }
     }
 
-    /// Flushes the written files, unless the writes are durable when they complete.
+    /// Flushes the files that were written. Does nothing if writes are durable when they complete.
     #[inline(always)]
     fn pump_sync(&mut self, ctx: &mut Ctx<'_>) {
         if self.durability == Durability::Dsync
@@ -444,7 +453,7 @@ impl LogWriter {
             Some(PendingFlush { target: self.written, checkpoint: self.written_checkpoint, left });
     }
 
-    /// Handles the completion of a log file's flush.
+    /// Handles the completion of a flush of a log file.
     pub fn flush_done(&mut self) {
         let Some(syncing) = self.syncing.as_mut() else { return };
         syncing.left -= 1;
@@ -460,18 +469,19 @@ impl LogWriter {
         }
     }
 
-    /// Calls `each` with the class and submission time of each write that became durable since the
-    /// last call of this function.
+    /// Calls `each` for each write that became durable since the last call of this function. The
+    /// arguments are the class and the submission time of the write.
     pub fn durable_writes(&mut self, each: &mut dyn FnMut(u16, u64)) {
         self.flushed.drain(..).for_each(|ns| each(self.wiring.durable_class, ns));
     }
 
-    /// Calls `each` with the class and submission time of each write that never became durable.
+    /// Calls `each` for each write that never became durable. The arguments are the class and the
+    /// submission time of the write.
     pub fn unflushed_writes(&mut self, each: &mut dyn FnMut(u16, u64)) {
         self.unflushed.drain(..).for_each(|(_, ns)| each(self.wiring.durable_class, ns));
     }
 
-    /// Fails the run. The reported location is the position of the failed log I/O.
+    /// Ends the run because a log I/O failed. The error contains the position of this I/O.
     pub fn fail(&self, trouble: Failure, ctx: &mut Ctx<'_>) {
         ctx.fail(self.wiring.database, Place::Log(self.written), trouble);
     }

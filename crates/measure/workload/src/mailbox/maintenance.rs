@@ -1,5 +1,5 @@
-//! Background maintenance: reads the database file from front to back at a constant rate, and
-//! checks each page's checksum and generation.
+//! Background maintenance. It reads the database file from front to back at a constant rate. It
+//! checks the checksum and the generation of each page.
 
 use crate::step::{Arena, Io, IoKind};
 
@@ -11,19 +11,19 @@ use super::geometry::Geometry;
 use super::page;
 use super::poison::{Failure, Place};
 
-/// Maximum number of reads in flight per database. A second read is only issued if the first read
-/// takes longer than the interval.
+/// Maximum number of maintenance reads that a database has in flight. The second read is issued
+/// only if the first read takes longer than the interval.
 pub(crate) const READS_MAX: usize = 2;
-/// Maximum number of late reads that are issued after the target was slow, one for each missed
-/// interval.
+/// Maximum number of missed reads that are issued later. If the target was slow, one read was
+/// missed in each interval.
 const DEBT_MAX: u64 = 64;
 
-/// A maintenance read, which may be in flight.
+/// Slot for a maintenance read. The read may be in flight.
 #[derive(Clone, Debug)]
 struct Reading {
     busy: bool,
     first_page: u32,
-    /// Generation map entry of each page when the read was issued.
+    /// Mark of each page in the generation map when the read was issued.
     marks: Vec<Mark>,
 }
 
@@ -61,18 +61,19 @@ impl Maintenance {
         self.reads.iter().position(|reading| !reading.busy)
     }
 
-    /// Returns the time of the next read, if a read could be issued at that time.
+    /// Returns the time at which the next read is due. Returns `None` if no read can be issued.
     pub fn deadline_ns(&self) -> Option<u64> {
         let due = if self.interval_ns == 0 { None } else { self.due_ns };
         due.filter(|_| self.free().is_some())
     }
 
-    /// Returns the first page that the read with this index reads.
+    /// Returns the number of the first page in the read with this index.
     pub fn first_page(&self, index: u32) -> Option<u32> {
         self.reads.get(index as usize).map(|reading| reading.first_page)
     }
 
-    /// Returns the requested size of the read with this index, if the read is in flight.
+    /// Returns the requested size of the read with this index. Returns `None` if this read is not
+    /// in flight.
     pub fn read_bytes(&self, index: u32) -> Option<u32> {
         let reading = self.reads.get(index as usize).filter(|reading| reading.busy)?;
         Some(reading.marks.len() as u32 * self.page_bytes)
@@ -80,7 +81,7 @@ impl Maintenance {
 }
 
 impl Database {
-    /// Issues the maintenance reads that are due.
+    /// Issues all maintenance reads that are due.
     #[inline(always)]
     pub fn pump_maintenance(&mut self, g: &Geometry, ctx: &mut Ctx<'_>) {
         let interval = self.maintenance.interval_ns;
@@ -104,8 +105,8 @@ impl Database {
         let used = self.state.pages_used;
         let m = &mut self.maintenance;
         let pages = m.pages_per_read.min(used);
-        // The last read of a pass overlaps the read before it, so that every read has the full
-        // size.
+        // The last read of a pass starts earlier, so that it also has the full size. It therefore
+        // overlaps the read before it.
         let first = if m.next_page >= used { 0 } else { m.next_page }.min(used - pages);
         m.next_page = first + pages;
         let reading = &mut m.reads[index];
@@ -131,8 +132,8 @@ impl Database {
         });
     }
 
-    /// Checks the pages of a completed maintenance read. Skips pages that were written during the
-    /// read, because the target may then return a mixture of old and new data.
+    /// Checks the pages that a maintenance read returned. Skips the pages that were written during
+    /// the read, because the target may then return a mixture of old and new data.
     pub fn maintenance_done(&mut self, g: &Geometry, index: u32, ctx: &mut Ctx<'_>) {
         let m = &mut self.maintenance;
         let size = u64::from(m.page_bytes);

@@ -1,46 +1,49 @@
-//! Occupancy of pages without content: one bit for each slot.
+//! Records which slots of the pages are occupied, if the pages have no content. Each slot has one
+//! bit.
 //!
-//! A hash determines the slots that creation fills, so an unchanged page need not be stored: it is
-//! computed when it is read. A store of terabytes is therefore ready immediately, and uses memory
-//! only for the pages that the load changes.
+//! A hash determines which slots the creation fills. An unchanged page therefore need not be
+//! stored: its slots are computed each time the page is read. A store of terabytes is ready
+//! immediately, and uses memory only for the pages that the load changes.
 //!
 //! Pages are looked up at random. A cache miss takes more time than the actual work, and the first
-//! access to new memory takes even more. Most pages are unchanged; such a page needs only one bit.
-//! The changed pages of a block are stored next to each other, without unused space.
+//! access to new memory takes even more time. Most pages are unchanged, and an unchanged page needs
+//! only one bit. The changed pages of a block are stored next to each other, without unused space.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
 use super::geometry::Geometry;
 
-/// Number of pages in a block, which is the number of bits in a word.
+/// Number of pages in a block. It is the number of bits in a word.
 const PAGES: u32 = 64;
 
-/// Block of pages: which pages were changed, and where their occupancy cells start.
+/// Block of pages. It records which pages were changed, and where the cells with their occupancy
+/// start.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     changed: u64,
     cells: usize,
 }
 
-/// Occupancy of a database's pages.
+/// Occupancy of all pages in a database.
 #[derive(Debug)]
 pub(crate) struct Occupancy {
     blocks: Large<Block>,
-    /// Occupancy of changed pages, block by block in the order of pages. The number of cells of a
-    /// block is rounded up to a power of two.
+    /// Occupancy of the changed pages. It is stored block after block, in the order of pages. Each
+    /// block has a group of cells, and the size of a group is a power of two.
     cells: Large<u16>,
-    /// Unused groups of cells, in one list for each group size. The index of a list is the
-    /// logarithm of the group size.
+    /// Groups of cells that are not in use. There is one list for each group size. The index of the
+    /// list is the logarithm of the group size.
     free: [Vec<usize>; 7],
-    /// Page that was passed to the last call of `hint`.
+    /// Page that was passed to the latest call of `hint`.
     hinted: u32,
     pages_initial: u32,
     pages_max: u32,
 }
 
 impl Occupancy {
-    /// Creates the state of a new database of `pages_initial` pages that may grow to `pages_max`.
+    /// Creates the state for a new database. The database has `pages_initial` pages and may grow to
+    /// `pages_max` pages.
     pub fn new(pages_initial: u32, pages_max: u32) -> Self {
         let blocks =
             Large::filled(Block { changed: 0, cells: 0 }, pages_max.div_ceil(PAGES) as usize);
@@ -54,9 +57,9 @@ impl Occupancy {
         }
     }
 
-    /// Hints that a page will be used when its read completes. Prefetches the block of the page
-    /// now. Its cells are prefetched at the next hint, because the block must be in the CPU's cache
-    /// first.
+    /// Announces that a page will be used when its read completes. Prefetches the block of the
+    /// page. The cells of the page are prefetched in the next call of `hint`, because the block
+    /// must first be in the CPU's cache.
     #[inline]
     pub fn hint(&mut self, page: u32) {
         let before = std::mem::replace(&mut self.hinted, page);
@@ -69,7 +72,8 @@ impl Occupancy {
         }
     }
 
-    /// Returns the slots of a page that contain records; none for a page outside the database.
+    /// Returns the slots of a page that contain records. For a page outside the database, no slot
+    /// contains a record.
     pub fn get(&self, g: &Geometry, page: u32) -> u16 {
         let bit = 1u64 << (page % PAGES);
         match self.blocks.get((page / PAGES) as usize) {
@@ -81,7 +85,6 @@ impl Occupancy {
         }
     }
 
-    /// Stores the occupancy of a page.
     pub fn set(&mut self, page: u32, slots: u16) {
         if page >= self.pages_max {
             return;
@@ -110,7 +113,7 @@ impl Occupancy {
         self.blocks[at] = Block { changed: changed | bit, cells };
     }
 
-    /// Allocates a group of cells, whose size is a power of two.
+    /// Allocates a group of cells. The size of the group is a power of two.
     fn take(&mut self, count: usize) -> usize {
         self.free[count.ilog2() as usize].pop().unwrap_or_else(|| {
             let cells = self.cells.len();
@@ -149,7 +152,7 @@ mod tests {
     }
 
     proptest! {
-        /// The state behaves like a plain map of the changed pages.
+        /// The state behaves like a plain map that contains the changed pages.
         #[test]
         fn changed_pages_are_kept(changes in prop::collection::vec((0u32..300, any::<u16>()), 0..900)) {
             let databases = vec![DatabaseConfig::new(0, 0, 1, 100)];

@@ -1,18 +1,18 @@
-//! Layout of a page, its creation, and the identification of damage.
+//! Layout of a page. This module also creates pages and identifies damage.
 //!
 //! ```text
 //! 0   crc32c of bytes 4.. │ 4 magic │ 8 run id │ 16 database │ 20 page │ 24 generation
 //! 28  slots, 3 × 0        │ 32 page LSN │ 40 zero                      64 slot directory (16 × u32)
 //! 128 slot 0 │ slot 1 │ …
 //! ```
-//! The last four bytes of every sector of 512 B are a trailer instead of content. It contains the
-//! low 16 bits of the generation, and a checksum of database, page, sector and the whole
-//! generation. If the page's checksum is wrong, the trailers are checked. Valid trailers of
-//! different generations mean that sectors of two writes are mixed: the page is torn. A trailer
-//! that is not valid for any generation means that bytes were changed: the page is corrupt.
+//! The last four bytes of every sector of 512 B are a trailer. The trailer contains the low 16 bits
+//! of the generation and a checksum. The checksum includes database, page, sector and the whole
+//! generation. If the page's checksum is wrong, the trailers are checked. If the trailers are valid
+//! but have different generations, sectors of two writes are mixed: the page is torn. If a trailer
+//! is not valid for any generation, bytes were changed: the page is corrupt.
 //!
-//! Database, page, slot number and the version in the directory determine the content of a slot. A
-//! page can therefore be rewritten without its bytes in memory.
+//! The content of a slot is computed from the database, the page, the slot number and the slot's
+//! version in the directory. A page can therefore be rewritten even if its bytes are not in memory.
 
 use core::fmt;
 
@@ -25,8 +25,8 @@ use super::geometry::{Geometry, PAGE_HEADER_BYTES, SECTOR_BYTES, SectorPlace, TR
 const MAGIC: u32 = u32::from_le_bytes(*b"PLMp");
 const LIVE: u32 = 1 << 31;
 
-/// Directory of a page: for each slot, whether the slot contains a record, and the version of the
-/// slot. A version never decreases.
+/// Directory of a page. For each slot, it contains the version of the slot, and whether the slot
+/// contains a record. A version never decreases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Directory(pub [u32; SLOTS_MAX]);
 
@@ -40,7 +40,7 @@ impl Directory {
         directory
     }
 
-    /// Creates a directory from the occupancy alone, for drivers without data.
+    /// Creates a directory for a driver without data, for which only the occupancy is known.
     pub fn from_occupancy(occupancy: u16) -> Self {
         let mut directory = Self::default();
         for (slot, entry) in directory.0.iter_mut().enumerate() {
@@ -49,7 +49,8 @@ impl Directory {
         directory
     }
 
-    /// Returns one bit for each slot, which is set if the slot contains a record.
+    /// Returns the occupancy, with one bit for each slot. The bit is set if the slot contains a
+    /// record.
     pub fn occupancy(&self) -> u16 {
         let bits = self.0.iter().enumerate().map(|(slot, entry)| ((entry >> 31) as u16) << slot);
         bits.fold(0, |all, bit| all | bit)
@@ -60,7 +61,7 @@ impl Directory {
         self.0.get(slot).is_some_and(|entry| entry & LIVE != 0)
     }
 
-    /// Returns the version of the slot; 0 if the slot was never used.
+    /// Returns the version of the slot. The version is 0 if the slot was never used.
     pub fn version(&self, slot: usize) -> u32 {
         self.0.get(slot).map_or(0, |entry| entry & !LIVE)
     }
@@ -73,7 +74,7 @@ impl Directory {
     }
 }
 
-/// Header of a page.
+/// Contents of a page's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageHead {
     /// Number of the store that wrote the page.
@@ -81,37 +82,36 @@ pub struct PageHead {
     /// Id of the database to which the page belongs.
     pub database: u32,
     pub page: u32,
-    /// Generation: number of times that the page was written.
+    /// Generation: how many times the page was written.
     pub generation: u32,
-    /// Log position. The page contains all of its changes before this position.
+    /// Log position. The page contains all of its changes that are before this position in the log.
     pub lsn: u64,
     /// Slot directory.
     pub directory: Directory,
 }
 
-/// Kind of damage to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Damage {
-    /// Bytes were changed: the checksum is wrong, and the page is not a mixture of two writes.
+    /// Bytes were changed. The checksum is wrong, and the page is not a mixture of two writes.
     Corrupt,
-    /// Sectors of different writes are mixed.
+    /// The page contains sectors from different writes.
     Torn,
-    /// The last acknowledged write is missing; the previous version exists.
+    /// The last acknowledged write is missing. The page has the version from before this write.
     Lost,
-    /// The version is at least two writes old, or the page belongs to an older store.
+    /// The page has a version that is at least two writes old, or it belongs to an older store.
     Stale,
-    /// The page is undamaged, but belongs to another address.
+    /// The page is undamaged, but it was written for another address.
     Misdirected,
     /// The page was never written.
     Unwritten,
 }
 
 impl Damage {
-    /// All kinds of damage, in the order of the counters.
+    /// All kinds of damage. The order is also the order of the counters.
     pub const ALL: [Self; 6] =
         [Self::Corrupt, Self::Torn, Self::Lost, Self::Stale, Self::Misdirected, Self::Unwritten];
 
-    /// Returns the word that reports use for the kind of damage.
+    /// Returns the word for this kind of damage, as used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Corrupt => "corrupt",
@@ -130,14 +130,13 @@ impl fmt::Display for Damage {
     }
 }
 
-/// A damaged page: the kind of damage, and the observed and expected values.
+/// A damaged page, with the kind of damage and with the observed and expected values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Kind of damage to the page.
     pub damage: Damage,
-    /// Header of the page, if the checksum is right.
+    /// Header of the page; `None` if the checksum is wrong.
     pub found: Option<PageHead>,
-    /// Expected generation, which is the last acknowledged generation; 0 if it is unknown.
+    /// Expected generation of the page: the last acknowledged generation, or 0 if it is unknown.
     pub expected_generation: u32,
 }
 
@@ -157,13 +156,14 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
-/// Fills `out` with the data of one version of one slot.
+/// Fills `out` with the data of a slot in one of its versions.
 pub(crate) fn fill_record(g: &Geometry, place: (u32, u32, usize), version: u32, out: &mut [u8]) {
     let (database, page, slot) = place;
     let random = (g.random_bytes as usize).min(out.len());
     let counter = u64::from(page) << 8 | slot as u64;
     simd::fill(g.content_key(database, version), counter, &mut out[..random]);
-    // Compressible content repeats the first 16 bytes, so it is not zero and differs between slots.
+    // Compressible content repeats the first 16 bytes of the slot. It is therefore not zero, and it
+    // differs between slots.
     let mut done = random;
     while done < out.len() {
         let piece = 16.min(out.len() - done);
@@ -172,12 +172,13 @@ pub(crate) fn fill_record(g: &Geometry, place: (u32, u32, usize), version: u32, 
     }
 }
 
-/// Writes a whole page into `out`, which must be exactly one page long.
+/// Renders a whole page into `out`, whose length must be the size of a page.
 pub fn render(g: &Geometry, head: &PageHead, out: &mut [u8]) {
     debug_assert_eq!(out.len(), g.page_bytes as usize);
     for slot in 0..usize::from(g.slots) {
         let start = PAGE_HEADER_BYTES + slot * g.slot_bytes as usize;
-        // The last slot also gets the bytes that remain after the division.
+        // The division of a page into slots may leave a remainder. These bytes belong to the last
+        // slot.
         let end = if slot + 1 == usize::from(g.slots) {
             out.len()
         } else {
@@ -212,7 +213,7 @@ pub fn render(g: &Geometry, head: &PageHead, out: &mut [u8]) {
     put(out, 0, &crc.to_le_bytes());
 }
 
-/// Parses a page's header, or returns `None` if its magic or checksum is wrong.
+/// Parses the header of a page. Returns `None` if the magic number or the checksum is wrong.
 pub fn parse(g: &Geometry, bytes: &[u8]) -> Option<PageHead> {
     if bytes.len() != g.page_bytes as usize || u32_at(bytes, 4) != MAGIC {
         return None;
@@ -234,10 +235,11 @@ pub fn parse(g: &Geometry, bytes: &[u8]) -> Option<PageHead> {
     })
 }
 
-/// Checks a page that was read from the position of `page` in `database` against its mark.
+/// Checks a page against its mark. The page was read from the position of page number `page` in
+/// `database`.
 ///
 /// # Errors
-/// The [`Fault`], with the kind of damage.
+/// Returns a [`Fault`] that states the kind of damage.
 pub fn check(
     g: &Geometry,
     database: u32,
@@ -259,7 +261,7 @@ pub fn check(
     if mark.allows(head.generation) {
         return Ok(head);
     }
-    // A generation that was never issued can only come from another writer.
+    // A generation that was never issued can only come from another program.
     let damage = match mark.acked.checked_sub(head.generation) {
         Some(1) => Damage::Lost,
         Some(_) => Damage::Stale,
@@ -268,11 +270,11 @@ pub fn check(
     Err(fault(damage, Some(head)))
 }
 
-/// Determines the damage of a page with a wrong checksum.
+/// Determines the kind of damage of a page whose checksum is wrong.
 fn classify(g: &Geometry, database: u32, page: u32, mark: Mark, bytes: &[u8]) -> Damage {
     let newest = match mark {
-        // Searches the generations near the generation of the first sector, which may be from the
-        // older or the newer write.
+        // The first sector may come from the older or from the newer write. This loop therefore
+        // searches the generations near the generation of the first sector.
         Mark::UNKNOWN => u32_at(bytes, 24).saturating_add(0x7fff),
         mark => mark.acked.saturating_add(2),
     };
@@ -296,13 +298,13 @@ fn classify(g: &Geometry, database: u32, page: u32, mark: Mark, bytes: &[u8]) ->
     match (wrong, zeros, first) {
         (0, zeros, None) if zeros > 0 => Damage::Unwritten,
         (0, 0, Some(_)) if mixed => Damage::Torn,
-        // A mixture with unwritten sectors is possible only for the first write of a page.
+        // Only the first write of a page can be mixed with sectors that were never written.
         (0, zeros, Some(1)) if zeros > 0 => Damage::Torn,
         _ => Damage::Corrupt,
     }
 }
 
-/// Returns the highest generation up to `newest` whose low 16 bits are `low`.
+/// Returns the highest generation that is not above `newest` and whose low 16 bits are `low`.
 fn nearest(newest: u32, low: u16) -> u32 {
     let candidate = newest & !0xffff | u32::from(low);
     if candidate <= newest { candidate } else { candidate.wrapping_sub(1 << 16) }
@@ -350,7 +352,8 @@ mod tests {
             prop_assert_eq!(head.directory, directory);
         }
 
-        /// One changed byte is corruption at any position: no sector is valid for two generations.
+        /// If a single byte is changed at any position, the page is reported as corrupt, because no
+        /// sector is valid for two generations.
         #[test]
         fn a_changed_byte_is_corrupt(
             at in 0usize..32768, change in 1u8..=255, generation in 1u32..1 << 20,
@@ -362,8 +365,8 @@ mod tests {
             prop_assert_eq!(fault.damage, Damage::Corrupt);
         }
 
-        /// A page with any mixture of the sectors of two writes is torn, even if the generations
-        /// are far apart.
+        /// If a page contains sectors of two writes, it is torn. This is so for any mixture, even
+        /// if the generations of the two writes are far apart.
         #[test]
         fn mixed_sectors_are_torn(
             sectors in any::<u64>(), newer in 2u32..1 << 20, age in 1u32..60_000,
@@ -384,7 +387,8 @@ mod tests {
             prop_assert_eq!(fault.damage, Damage::Torn);
         }
 
-        /// If only some sectors of a page's first write reached the disk, the page is torn.
+        /// If only some sectors of a page's first write reached the disk, the page is reported as
+        /// torn.
         #[test]
         fn a_first_write_can_be_torn(sectors in any::<u64>()) {
             prop_assume!(sectors != 0 && sectors != u64::MAX);
@@ -398,7 +402,7 @@ mod tests {
             prop_assert_eq!(fault.damage, Damage::Torn);
         }
 
-        /// Arbitrary bytes can be checked safely.
+        /// The check rejects arbitrary bytes, and never panics on them.
         #[test]
         fn any_bytes_can_be_checked(
             mut bytes in proptest::collection::vec(any::<u8>(), 4096), acked in any::<u32>(),
@@ -432,8 +436,8 @@ mod tests {
 
     #[test]
     fn slots_fill_the_page() {
-        // A page of 32 KiB, minus header and trailers, has space for sixteen records of 2,000 B,
-        // but not for seventeen.
+        // A page of 32 KiB has space for its header, its trailers and sixteen records of 2,000 B.
+        // It does not have space for seventeen such records.
         let g = geometry(32768, 2000, 1.0);
         assert_eq!((g.slots, g.slot_bytes), (16, 2040));
         assert_eq!(geometry(4096, 200, 1.0).slots, 16);
@@ -447,7 +451,8 @@ mod tests {
         let live: u32 =
             (0..10_000).map(|p| Directory::initial(&g, p).occupancy().count_ones()).sum();
         let share = f64::from(live) / 160_000.0;
-        // The tolerance is four standard deviations of 160,000 draws.
+        // The test makes 160,000 random choices. The tolerance of a share is four standard
+        // deviations.
         assert!((share - 0.75).abs() < 0.0044, "{share}");
     }
 }

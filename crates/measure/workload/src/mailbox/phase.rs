@@ -1,8 +1,9 @@
-//! Phases before and after the load: create, format, duplicate, scan, recover, verify.
+//! Phases before and after the load: creation, format, duplication, scan, recovery and
+//! verification.
 //!
 //! Each phase implements [`Steps`] and runs in a [`Machine`]. The machine has a fixed number of
-//! lanes, each with a buffer and at most one I/O in flight. For each idle lane, the machine
-//! requests the next I/O from the steps.
+//! lanes. Each lane has a buffer and at most one I/O in flight. The machine asks the steps for the
+//! next I/O of each idle lane.
 
 mod create;
 mod duplicate;
@@ -27,16 +28,16 @@ use super::page::Damage;
 use super::poison::{Failure, Finding, Place, Poison};
 use super::store::Store;
 
-/// Maximum number of stored findings; further findings are only counted.
+/// Maximum number of findings that are stored. Other findings are only counted.
 const FINDINGS_MAX: usize = 1000;
 
-/// Size and queue depth of a phase's I/Os.
+/// Size of a phase's I/Os, and the number of I/Os in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseIo {
-    /// Size of one I/O in bytes, rounded to whole pages. For log I/O, it is at most the size of a
-    /// log file.
+    /// Size of one I/O in bytes, which is rounded to whole pages. An I/O of the log is not larger
+    /// than a log file.
     pub chunk_bytes: u32,
-    /// Number of I/Os that a phase has in flight.
+    /// Maximum number of I/Os that a phase has in flight.
     pub depth: u32,
 }
 
@@ -51,80 +52,80 @@ impl Default for PhaseIo {
 pub struct Progress {
     /// Bytes transferred.
     pub done_bytes: u64,
-    /// Known number of bytes to transfer. It may grow during the phase.
+    /// Number of bytes to transfer, as far as it is known. It may grow during the phase.
     pub total_bytes: u64,
 }
 
-/// Result of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Report {
     pub pages_checked: u64,
-    /// Number of pages that differ from the log but can be restored from it, for each kind of
-    /// damage ([`Damage::ALL`]). A crash may cause such damage.
+    /// For each kind of damage ([`Damage::ALL`]): number of damaged pages that can be restored from
+    /// the log. A crash may cause such damage.
     pub pages_rebuilt: [u64; Damage::ALL.len()],
     /// Number of pages that recovery wrote.
     pub pages_written: u64,
-    /// Number of log bytes that were read in order to parse the records.
+    /// Number of bytes of the log that were read to parse its records.
     pub log_bytes: u64,
-    /// Number of changes found in the log after the checkpoint (or in the requested files).
+    /// Number of changes that were found in the log after the checkpoint, or in the requested
+    /// files.
     pub log_changes: u64,
     /// Number of acknowledged log blocks that were read and checked.
     pub log_blocks_checked: u64,
-    /// Number of checked pages whose content the log determines.
+    /// Number of pages that were compared with the log, because the log determines their content.
     pub pages_by_log: u64,
-    /// Number of checked pages that the log does not mention, but whose generation the map
-    /// determines.
+    /// Number of pages that were compared with the generation map, because the log does not mention
+    /// them.
     pub pages_by_map: u64,
     /// Number of checked pages that are undamaged and at their position, but may be out of date:
-    /// neither log nor map shows whether they have the last acknowledged version.
+    /// neither the log nor the map shows which version was acknowledged last.
     pub pages_unknown: u64,
-    /// Number of databases with an unreliable generation map.
+    /// Number of databases whose generation map is not reliable.
     pub maps_untrusted: u64,
-    /// Number of expected commits that were found.
+    /// Number of expected commits that the store contains.
     pub commits_found: u64,
-    /// Total number of findings. It includes findings that are counted but not listed.
+    /// Total number of findings. It includes findings that were counted and not stored.
     pub findings: u64,
 }
 
-/// A phase: a workload that ends by itself and has a result.
+/// A phase of a mail store: a workload that ends by itself and returns a result.
 pub trait Phase: StepWorkload {
     fn progress(&self) -> Progress;
-    /// Returns the error that ended the phase before its completion, if any.
+    /// Returns the error that ended the phase early; `None` if there was no such error.
     fn poison(&self) -> Option<&Poison>;
-    /// Returns the first thousand findings of confirmed damage.
+    /// Returns the first thousand findings about confirmed damage.
     fn findings(&self) -> &[Finding];
-    /// Returns suspected damage: pages or blocks that differ from an expectation with an unreliable
-    /// source. Such damage is not evidence against the target.
+    /// Returns suspected damage: pages or blocks that differ from an expectation whose source is
+    /// not reliable. This is not evidence that the target is at fault.
     fn unconfirmed(&self) -> &[Finding];
     /// Returns the result of the phase.
     fn report(&self) -> Report;
-    /// Returns true if the phase completed: it was not stopped and did not fail.
+    /// Returns true if the phase completed, so it was not stopped and did not fail.
     fn is_complete(&self) -> bool;
     /// Returns the store, which the next machine uses.
     fn into_store(self: Box<Self>) -> Store;
 }
 
-/// An I/O that a phase requests for a lane.
+/// I/O that a phase requests for a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     pub kind: IoKind,
     pub file: u32,
-    /// Position of the database in the store.
+    /// Position of the database in the mail store.
     pub place: usize,
-    /// Index into the classes that each database has.
+    /// Index of the I/O's class in the list of classes that each database has.
     pub class: u16,
     pub offset_bytes: u64,
     pub size_bytes: u32,
-    /// Offset of the transfer in the lane's buffer.
+    /// Offset in the lane's buffer at which the transferred data starts.
     pub buffer_offset_bytes: u64,
-    /// Location that error messages report.
+    /// Location that an error message states if the I/O fails.
     pub at: Place,
-    /// True if the file may end before the end of the transfer.
+    /// True if it is not an error that the file ends before the end of the transfer.
     pub may_be_short: bool,
 }
 
 impl Request {
-    /// Creates a transfer that starts at the beginning of the lane's buffer.
+    /// Creates a transfer whose data starts at the beginning of the lane's buffer.
     pub fn new(kind: IoKind, place: usize, file: u32, offset_bytes: u64, size_bytes: u32) -> Self {
         Self {
             kind,
@@ -148,14 +149,14 @@ impl Request {
     }
 }
 
-/// A lane, with its number and the location of its buffer.
+/// Number of a lane, and the location of its buffer in the arena.
 #[derive(Clone, Copy, Debug)]
 pub struct Lane {
     pub number: usize,
     pub buffer_at: u64,
 }
 
-/// The findings of a phase, which the machine records.
+/// Findings and counters that the machine records for a phase.
 #[derive(Debug, Default)]
 pub struct Notes {
     pub findings: Vec<Finding>,
@@ -178,14 +179,14 @@ impl Notes {
     }
 }
 
-/// Steps of a phase. The [`Machine`] issues and completes their I/Os.
+/// Steps of a phase. The [`Machine`] issues the I/Os of the steps and handles their completions.
 pub trait Steps {
-    /// Returns the names and groups of the classes that each database has.
+    /// Returns the classes that each database has, with their names and groups.
     fn classes(&self) -> &'static [(&'static str, ClassGroup, bool)];
     /// Returns the size of a lane's buffer in bytes.
     fn lane_bytes(&self) -> u64;
-    /// Returns the next step of an idle lane; `None` if the lane has no work, or none until another
-    /// I/O completes. `alone` is true if no I/O is in flight.
+    /// Returns the next I/O for an idle lane. Returns `None` if the lane has no more work, or if
+    /// its work depends on the completion of another I/O. `alone` is true if no I/O is in flight.
     fn next(
         &mut self,
         store: &mut Store,
@@ -194,8 +195,8 @@ pub trait Steps {
         notes: &mut Notes,
         ctx: &mut Ctx<'_>,
     ) -> Option<Request>;
-    /// Handles the successful completion of the lane's I/O, which transferred `got` bytes. Returns
-    /// the next I/O if the lane continues immediately.
+    /// Handles an I/O of the lane that completed successfully and transferred `got` bytes. If the
+    /// lane continues immediately, returns its next I/O.
     fn done(
         &mut self,
         store: &mut Store,
@@ -205,13 +206,13 @@ pub trait Steps {
         notes: &mut Notes,
         ctx: &mut Ctx<'_>,
     ) -> Option<Request>;
-    /// Returns the total number of bytes to transfer.
+    /// Returns the number of bytes that the phase will transfer.
     fn total_bytes(&self, store: &Store) -> u64;
     /// Returns true if all steps of the phase are complete.
     fn finished(&self) -> bool;
 }
 
-/// Issues and completes the I/Os of a phase.
+/// Issues the I/Os of a phase and handles their completions.
 pub struct Machine<S> {
     pub(crate) store: Store,
     pub(crate) steps: S,
@@ -394,7 +395,7 @@ impl<S: Steps> Phase for Machine<S> {
     }
 }
 
-/// Splits the pages of a file into chunks, from front to back.
+/// Divides the pages of a file into chunks, from the first page to the last page.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Chunks {
     pub place: usize,
@@ -408,8 +409,8 @@ pub(crate) fn chunk_pages(store: &Store, io: PhaseIo) -> u32 {
 }
 
 impl Chunks {
-    /// Returns the next chunk in the databases `places`. The result is the position of the
-    /// database, the first page, and the number of pages.
+    /// Returns the next chunk of the databases in `places`. The result contains the position of the
+    /// database, the first page and the number of pages.
     pub fn next(&mut self, store: &Store, pages: u32) -> Option<(usize, u32, u32)> {
         loop {
             let state = store.databases.get(self.place)?;

@@ -1,18 +1,18 @@
-//! Errors that end a run: an I/O error or a failed check.
+//! Errors that end a run. An error is an I/O error or the result of a failed check.
 
 use core::fmt;
 
 use super::page::{Damage, Fault};
 use super::record::LogFault;
 
-/// Location of a failure.
+/// Location at which a failure occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A page of the database.
+    /// A page of the database file.
     Page(u32),
     /// A position in the log.
     Log(u64),
-    /// The whole database file; for a failed flush.
+    /// The whole database file. This location is used if a flush failed.
     File,
 }
 
@@ -26,10 +26,9 @@ impl fmt::Display for Place {
     }
 }
 
-/// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The target returned an error: the `errno`.
+    /// The target returned an error. The value is the `errno`.
     Io(i32),
     /// The target transferred fewer bytes than requested.
     Short {
@@ -40,62 +39,63 @@ pub enum Failure {
     },
     /// A page is damaged.
     Page(Fault),
-    /// There is no log: it has no blocks, or only blocks whose checkpoint does not exist.
+    /// The ring contains no log. It has no blocks, or its blocks only record checkpoints that do
+    /// not exist.
     NoLog,
     /// An acknowledged log block is damaged.
     LogBlock(LogFault),
-    /// The log ends too early: commits after its end were acknowledged as durable, so their changes
-    /// are missing.
+    /// The log ends too early. Some commits after its end were acknowledged as durable, and their
+    /// changes are missing.
     LogEnds {
-        /// Position at which the log ends.
+        /// Log position at which the log ends.
         end_lsn: u64,
-        /// Position up to which commits were acknowledged.
+        /// Log position up to which commits were acknowledged.
         acknowledged_lsn: u64,
     },
-    /// A page contains changes beyond the end of the log, so it was written before its log records.
+    /// A page contains changes whose log positions are after the end of the log, so the page was
+    /// written before its log records.
     PageAhead {
-        /// Log position of the last change in the page.
+        /// Log position of the latest change in the page.
         page_lsn: u64,
-        /// Position at which the log ends.
+        /// Log position at which the log ends.
         end_lsn: u64,
     },
-    /// A file is too short for its pages.
+    /// A file is too short: it does not contain all of its pages.
     FileEnds {
         /// Number of pages in the file.
         pages: u32,
         /// Number of pages that the file should contain.
         pages_used: u32,
     },
-    /// A commit that a witness recorded as acknowledged is missing.
+    /// The store does not contain a commit that a witness recorded as acknowledged.
     CommitMissing {
-        /// Slot in the page.
+        /// Slot of the page in which the commit changed a record.
         slot: u8,
         /// Acknowledged version.
         version: u32,
-        /// Version that the target contains.
+        /// Version of the slot on the target.
         found_version: u32,
     },
-    /// A session waits for an event that cannot occur: a defect in Plimsoll.
+    /// A session waits for an event that cannot occur. This is a defect in Plimsoll.
     Stuck,
 }
 
-/// A failure with its location.
+/// Failure and the location at which it occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Id of the database in which the failure occurred.
     pub database: u32,
     /// Location.
     pub place: Place,
-    /// Kind of failure.
     pub trouble: Failure,
 }
 
-/// The first failure of a run. The machine then issues no more I/Os, waits for the I/Os in flight,
-/// and ends.
+/// First failure of a run. After this failure, the machine issues no more I/Os. It waits for the
+/// I/Os in flight, and then ends.
 pub type Poison = Finding;
 
 impl Finding {
-    /// Returns the kind of damage if the failure is a damaged page or log block.
+    /// Returns the kind of damage, if the failure concerns a damaged page or log block.
     pub fn damage(&self) -> Option<Damage> {
         match self.trouble {
             Failure::Page(fault) => Some(fault.damage),
@@ -104,12 +104,13 @@ impl Finding {
         }
     }
 
-    /// Returns true if data is wrong (exit code 4), and false for an I/O error (exit code 5).
+    /// Returns true if the failure is wrong data (exit code 4), and false if it is an I/O error
+    /// (exit code 5).
     pub fn is_corruption(&self) -> bool {
         !matches!(self.trouble, Failure::Io(_) | Failure::Short { .. } | Failure::Stuck)
     }
 
-    /// Returns the `errno`, if the target returned one.
+    /// Returns the `errno`, if the target has returned one.
     pub fn errno(&self) -> Option<i32> {
         match self.trouble {
             Failure::Io(errno) => Some(errno),
@@ -139,8 +140,8 @@ impl fmt::Display for Finding {
             ),
             Failure::PageAhead { page_lsn, end_lsn } => write!(
                 f,
-                "lost: the page contains changes up to log position {page_lsn}, but the log ends \
-                 at {end_lsn}"
+                "lost: the page contains changes up to log position {page_lsn}, but the log ends at \
+                 {end_lsn}"
             ),
             Failure::CommitMissing { slot, version, found_version } => write!(
                 f,
@@ -161,8 +162,8 @@ impl fmt::Display for LogFault {
             (Damage::Unwritten, _) => f.write_str("unwritten: the log block is all zero"),
             (Damage::Lost, Some(lsn)) => write!(
                 f,
-                "lost: the write of the log block is missing: the block still contains log \
-                 position {lsn}, from an earlier round of the ring"
+                "lost: the write of the log block is missing: the block still contains log position \
+                 {lsn}, from an earlier round of the ring"
             ),
             (Damage::Lost, None) => f.write_str(
                 "lost: the write of the log block is missing: the block was never written",
@@ -186,8 +187,7 @@ impl fmt::Display for Fault {
             (Damage::Corrupt, None) => f.write_str("corrupt: the checksum is wrong"),
             (Damage::Corrupt, Some(head)) => write!(
                 f,
-                "corrupt: the page has generation {}, but the last written generation is \
-                 {expected}",
+                "corrupt: the page has generation {}, but the last written generation is {expected}",
                 head.generation
             ),
             (Damage::Torn, _) => f.write_str("torn: sectors of different writes are mixed"),

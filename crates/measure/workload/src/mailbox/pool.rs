@@ -1,4 +1,4 @@
-//! Buffers of database writes, shared by the databases of a group.
+//! Buffers for database writes. All databases of a group share these buffers.
 
 use super::config::MailboxConfig;
 
@@ -8,28 +8,28 @@ pub(crate) struct WriteSlot {
     pub place: usize,
     pub first_page: u32,
     pub pages: u32,
-    /// Cache frame of the written page.
+    /// Cache frame that contains the written page.
     pub frame: u32,
-    /// Log position before the first change that no earlier write contains.
+    /// Log position before the first change of the page that no earlier write contains.
     pub rec_lsn: u64,
     pub buffer_at: u64,
     busy: bool,
 }
 
-/// The write buffers of a group.
+/// Buffers for the database writes of a group.
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub slots: Vec<WriteSlot>,
     free: Vec<u32>,
 }
 
-/// Maximum number of write buffers of a group. Only a target with several devices could use more
-/// writes in flight.
+/// Maximum number of write buffers in a group. More writes in flight would only be useful on a
+/// target with several devices.
 const SLOTS_MAX: usize = 128;
 
 impl Pool {
-    /// Creates buffers for a group of `databases` databases. In the arena, they start at
-    /// `buffer_at`.
+    /// Creates the buffers for a group with `databases` databases. In the arena, they start at the
+    /// offset `buffer_at`.
     pub fn new(config: &MailboxConfig, databases: usize, buffer_at: u64) -> Self {
         let count = Self::count(config, databases);
         let slot = |i: usize| WriteSlot {
@@ -45,7 +45,7 @@ impl Pool {
         Self { slots: (0..count).map(slot).collect(), free }
     }
 
-    /// Returns the number of buffers for a group of `databases` databases.
+    /// Returns how many buffers a group of `databases` databases needs.
     pub fn count(config: &MailboxConfig, databases: usize) -> usize {
         let most = SLOTS_MAX.max(databases);
         (config.writes_in_flight as usize).saturating_mul(databases).min(most)
@@ -69,12 +69,12 @@ impl Pool {
         self.free.push(at);
     }
 
-    /// Returns the write in a buffer, if it is in flight.
+    /// Returns the write whose data is in a buffer, if this write is in flight.
     pub fn get(&self, at: u32) -> Option<WriteSlot> {
         self.slots.get(at as usize).copied().filter(|slot| slot.busy)
     }
 
-    /// Returns the lowest `rec_lsn` of all writes of a database that are in flight.
+    /// Returns the lowest `rec_lsn` among the writes of a database that are in flight.
     pub fn rec_lsn_min(&self, place: usize) -> u64 {
         let mine = self.slots.iter().filter(|slot| slot.busy && slot.place == place);
         mine.map(|slot| slot.rec_lsn).min().unwrap_or(u64::MAX)

@@ -1,9 +1,10 @@
-//! First-in-first-out queues of sessions, which share one table of links. A session waits for at
-//! most one event at a time, so one link per session is enough. The queues allocate no memory.
+//! First-in-first-out queues of sessions. All queues share one table of links. A session waits for
+//! at most one event at a time, so one link for each session is enough. The queues allocate no
+//! memory.
 
 use super::cache::NONE;
 
-/// One queue: its first and last session.
+/// Queue of sessions. It stores its first and its last session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queue {
     first: u32,
@@ -17,7 +18,7 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Creates a queue with this first and last session.
+    /// Creates a queue from its first and its last session.
     pub fn of((first, last): (u32, u32)) -> Self {
         Self { first, last }
     }
@@ -27,12 +28,12 @@ impl Queue {
         (self.first, self.last)
     }
 
-    /// Returns the first session.
+    /// Returns the first session of the queue, without removing it.
     pub fn first(self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
 
-    /// Adds a session at the end.
+    /// Adds a session to the end of the queue.
     pub fn push(&mut self, links: &mut [u32], session: u32) {
         links[session as usize] = NONE;
         match self.last {
@@ -42,7 +43,7 @@ impl Queue {
         self.last = session;
     }
 
-    /// Removes the first session.
+    /// Removes the first session of the queue and returns it.
     pub fn pop(&mut self, links: &[u32]) -> Option<u32> {
         let session = self.first()?;
         self.first = links[session as usize];

@@ -1,19 +1,20 @@
-//! The log: creation and parsing of its blocks and records.
+//! Format of the log. This module creates and parses the blocks and records of the log.
 //!
-//! The log is one endless stream of bytes; a position in it (LSN) is a byte offset. It is stored in
-//! 4 KiB blocks in a ring of files. Block `n` is at slot `n mod ring`. Each block has this layout:
+//! The log is one endless stream of bytes. A position in this stream (LSN) is a byte offset. The
+//! stream is stored in blocks of 4 KiB, in a ring of files. Block `n` is at slot `n mod ring`. Each
+//! block has this layout:
 //!
 //! ```text
 //! 0  crc32c of bytes 4.. │ 4 magic │ 8 run id │ 16 database │ 20 epoch │ 24 LSN │ 32 checkpoint
 //! 40 pages used │ 44 payload bytes │ 46 first record (0xffff: none starts here) │ 48 flags │ 52 0
 //! 64 payload
 //! ```
-//! An acknowledged block is not written again before the next round of the ring. The epoch
-//! increases with every recovery. If a crash left blocks after the end of the log, these blocks
-//! therefore never continue the new log.
+//! An acknowledged block is not overwritten before the next round of the ring. The epoch increases
+//! with every recovery. If a crash left blocks after the end of the log, these blocks therefore
+//! never become part of the new log.
 //!
-//! A record contains the whole directory of its page after the change (the post-image). The last
-//! record of a page is therefore enough to restore the page from any state after a crash.
+//! A record contains the whole directory of its page after the change (the post-image). The latest
+//! record of a page is therefore sufficient to restore the page from any state after a crash.
 
 use plimsoll_sys::simd;
 
@@ -21,40 +22,41 @@ use super::config::{BLOCK_BYTES, SLOTS_MAX};
 use super::geometry::{Geometry, blocks};
 use super::page::{Damage, Directory, u16_at, u32_at, u64_at};
 
-/// Number of bytes in a block before its payload.
+/// Number of bytes in a block that come before its payload.
 pub const BLOCK_HEADER_BYTES: usize = 64;
 /// Number of payload bytes in a block.
 pub const BLOCK_PAYLOAD_BYTES: usize = BLOCK_BYTES as usize - BLOCK_HEADER_BYTES;
-/// Number of bytes in a record before its data.
+/// Number of bytes in a record that come before its data.
 pub const RECORD_HEADER_BYTES: usize = 32 + 4 * SLOTS_MAX;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"PLMl");
-/// Value of the header field `first record` if no record starts in the block.
+/// Value of the header field `first record` in a block in which no record starts.
 pub(crate) const NO_RECORD: u16 = u16::MAX;
 
-/// Header of a log block.
+/// Contents of a log block's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHead {
     /// Id of the database to which the log belongs.
     pub database: u32,
-    /// Epoch, which increases with every recovery.
+    /// Epoch of the block. The epoch increases with every recovery.
     pub epoch: u32,
-    /// Log position (LSN) of the block; a multiple of 4,096.
+    /// Log position (LSN) of the block. It is a multiple of 4,096.
     pub lsn: u64,
     /// Log position before which every change is durable in the database file.
     pub checkpoint: u64,
-    /// Number of pages of the database that are in use.
+    /// Number of pages that the database uses.
     pub pages_used: u32,
-    /// Number of payload bytes in this block that are in use.
+    /// Number of payload bytes that this block uses.
     pub used: u16,
-    /// Offset in the payload of the first record that starts in this block, or 0xffff.
+    /// Offset of the first record that starts in this block, counted in payload bytes. It is 0xffff
+    /// if no record starts in the block.
     pub first_record: u16,
-    /// True if the store was closed, so that recovery has no log to replay.
+    /// True if the store was closed after this block. Recovery then has no log to replay.
     pub clean: bool,
 }
 
-/// Completes a block that already has its payload: writes the header, the filler after the payload,
-/// and the checksum.
+/// Completes a block whose payload is already written. Writes the header, fills the space after the
+/// payload, and computes the checksum.
 pub(crate) fn seal_block(g: &Geometry, head: &BlockHead, block: &mut [u8]) {
     let end = BLOCK_HEADER_BYTES + usize::from(head.used).min(BLOCK_PAYLOAD_BYTES);
     let counter = blocks(head.lsn) << 1;
@@ -74,24 +76,26 @@ pub(crate) fn seal_block(g: &Geometry, head: &BlockHead, block: &mut [u8]) {
     block[0..4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Fills a block of a preallocated log with filler. Its bytes contain no zeroes and no repeats, and
-/// are never a valid block.
+/// Fills a block of a log that is being preallocated. The bytes contain no zeros and no repeats,
+/// and they are never a valid block.
 pub(crate) fn format_block(g: &Geometry, database: u32, place: u64, block: &mut [u8]) {
     simd::fill(g.log_key(database, 0), place << 1 | 1, block);
     block[4..8].copy_from_slice(b"PLMf");
 }
 
-/// Damage to an acknowledged log block.
+/// Damage to a log block that was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogFault {
-    /// Kind of damage. A block has one checksum for all sectors, so a torn block counts as corrupt.
+    /// Kind of damage. All sectors of a block share one checksum, so a torn block is reported as
+    /// corrupt.
     pub damage: Damage,
-    /// Log position of the block that was found instead of the expected block, if any.
+    /// Log position of the block that was found in place of the expected block; `None` if no block
+    /// was found.
     pub found_lsn: Option<u64>,
 }
 
-/// Checks the block that was read from the position `lsn` of the log of `database`, in a ring of
-/// `ring_bytes`.
+/// Checks a block. It was read from the position `lsn` in the log of `database`. The ring of this
+/// log has `ring_bytes` bytes.
 pub(crate) fn check_block(
     g: &Geometry,
     database: u32,
@@ -103,7 +107,8 @@ pub(crate) fn check_block(
         if block.iter().all(|byte| *byte == 0) {
             return fault(Damage::Unwritten, None);
         }
-        // The slot still has its formatted content: the first write to it never reached the target.
+        // The slot still contains the bytes from the format phase. The first write to this slot
+        // therefore never reached the target.
         let mut filler = [0; BLOCK_BYTES as usize];
         format_block(g, database, blocks(lsn % ring_bytes.max(1)), &mut filler);
         let damage = if block == filler { Damage::Lost } else { Damage::Corrupt };
@@ -122,14 +127,15 @@ pub(crate) fn check_block(
     fault(Damage::Misdirected, Some(head.lsn))
 }
 
-/// Parses a block of the log of `database` in this store; `None` for any other bytes.
+/// Parses a block that belongs to the log of `database` in this store. Returns `None` for any other
+/// bytes.
 pub(crate) fn parse_block(g: &Geometry, database: u32, block: &[u8]) -> Option<BlockHead> {
     let (run_id, head) = parse_any_block(block)?;
     (run_id == g.run_id && head.database == database).then_some(head)
 }
 
-/// Parses a block of any store's log, and returns the run that wrote it; `None` for any other
-/// bytes.
+/// Parses a block that belongs to the log of any store. Also returns the number of the store.
+/// Returns `None` for any other bytes.
 fn parse_any_block(block: &[u8]) -> Option<(u64, BlockHead)> {
     let whole = block.len() == BLOCK_BYTES as usize && u32_at(block, 4) == MAGIC;
     if !whole || simd::crc32c(0, &block[4..]) != u32_at(block, 0) {
@@ -149,26 +155,26 @@ fn parse_any_block(block: &[u8]) -> Option<(u64, BlockHead)> {
     sane.then_some((u64_at(block, 8), head))
 }
 
-/// A log record: one change of one page.
+/// A log record, which describes one change of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     pub page: u32,
-    /// Generation of the next write of the page.
+    /// Generation that the next write of the page will have.
     pub generation: u32,
     pub slot: u8,
-    /// Number of data bytes that follow in the log.
+    /// Number of bytes of data that follow the record in the log.
     pub data_bytes: u32,
     /// Directory of the page after the change.
     pub directory: Directory,
 }
 
 impl Change {
-    /// Returns the size of the whole record in bytes.
+    /// Returns the size of the record in bytes, including its data.
     pub fn size_bytes(&self) -> usize {
         RECORD_HEADER_BYTES + self.data_bytes as usize
     }
 
-    /// Writes the record's header.
+    /// Writes the header of the record.
     pub(crate) fn encode(&self, out: &mut [u8]) {
         out[..RECORD_HEADER_BYTES].fill(0);
         out[0..4].copy_from_slice(&(self.size_bytes() as u32).to_le_bytes());
@@ -180,7 +186,7 @@ impl Change {
         }
     }
 
-    /// Parses a record's header; `None` if it is not valid.
+    /// Parses the header of a record. Returns `None` if the header is not valid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let size = u32_at(bytes, 0) as usize;
         if bytes.len() < RECORD_HEADER_BYTES || !(RECORD_HEADER_BYTES..1 << 20).contains(&size) {
@@ -200,15 +206,15 @@ impl Change {
     }
 }
 
-/// Returns the log position that is `bytes` bytes of payload after `lsn`. Block headers are
-/// skipped.
+/// Returns the log position that is `bytes` bytes of payload after `lsn`. The headers of blocks are
+/// not counted.
 pub(crate) fn advance(lsn: u64, bytes: usize) -> u64 {
     let (header, payload) = (BLOCK_HEADER_BYTES as u64, BLOCK_PAYLOAD_BYTES as u64);
     let block = lsn / 4096;
     let within = (lsn % 4096).saturating_sub(header);
     let total = block * payload + within + bytes as u64;
-    // A position at the end of a block is not moved to the next block, because that block may never
-    // be started.
+    // If the position is at the end of a block, it is not moved to the next block. That block may
+    // never be started.
     let (block, within) = match (total / payload, total % payload) {
         (block, 0) if bytes > 0 => (block - 1, payload),
         pair => pair,

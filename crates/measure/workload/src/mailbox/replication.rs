@@ -1,5 +1,5 @@
-//! Log replication: reads the log of a database once for each additional copy, as soon as the log
-//! is durable.
+//! Log replication. For each additional copy of a database, its log is read once, as soon as the
+//! log is durable.
 
 use crate::step::{Io, IoKind};
 
@@ -11,11 +11,11 @@ use super::poison::{Failure, Place};
 use super::record::check_block;
 use super::store::log_place;
 
-/// The reader of one copy.
+/// State of the reads for one copy.
 #[derive(Clone, Copy, Debug)]
 struct Reader {
     lsn: u64,
-    /// Size of the read in flight; 0 if no read is in flight.
+    /// Size of the read that is in flight; 0 if no read is in flight.
     reading: u32,
 }
 
@@ -31,19 +31,20 @@ pub(crate) struct Replication {
 impl Replication {
     pub fn new(config: &MailboxConfig, place: usize, buffer_at: u64, lsn: u64) -> Self {
         let readers = vec![Reader { lsn, reading: 0 }; config.copies as usize - 1];
-        // A read does not cross the end of a file.
+        // A read never crosses the end of a file.
         let read_bytes = config.replication_bytes.min(config.log_file_bytes);
         Self { readers, read_bytes, place, buffer_at }
     }
 
-    /// Returns the requested size of the read with this index, if the read is in flight.
+    /// Returns the requested size of the read with this index. Returns `None` if this read is not
+    /// in flight.
     pub fn read_bytes(&self, index: u32) -> Option<u32> {
         self.readers.get(index as usize).map(|r| r.reading).filter(|&bytes| bytes > 0)
     }
 }
 
 impl Database {
-    /// Issues a read for each copy, if enough durable log exists for a whole read.
+    /// Issues a read for each copy if the log contains enough durable blocks for a whole read.
     #[inline(always)]
     pub fn pump_replication(&mut self, config: &MailboxConfig, ctx: &mut Ctx<'_>) {
         let durable = self.log.durable_lsn();
@@ -54,8 +55,8 @@ impl Database {
             if reader.reading > 0 {
                 continue;
             }
-            // The unread blocks were overwritten in the ring, or will be overwritten soon. They are
-            // therefore skipped.
+            // The blocks that were not read have been overwritten in the ring, or will be
+            // overwritten soon. The read therefore skips them.
             let lag_max = ring - ring / 8;
             if durable.saturating_sub(reader.lsn) > lag_max {
                 self.counts.replication_skipped_bytes += durable - reader.lsn;
@@ -82,7 +83,7 @@ impl Database {
         }
     }
 
-    /// Checks a completed replication read: every block must be the block that belongs at its
+    /// Checks the data of a completed read. Every block must be the block that belongs at its
     /// position.
     pub fn replication_done(
         &mut self,
@@ -98,7 +99,7 @@ impl Database {
         reader.lsn += u64::from(size);
         reader.reading = 0;
         if self.log.issued_lsn() > start + ring_bytes {
-            // The blocks were overwritten in the ring during the read.
+            // During the read, these blocks were overwritten in the ring.
             self.counts.replication_skipped_bytes += u64::from(size);
             return;
         }

@@ -1,4 +1,4 @@
-//! A session: one logical user of the store, who executes one operation after another.
+//! A session represents one user of the store. It executes one operation after another.
 
 use super::config::{MailboxConfig, Mix};
 use super::rng::{Choices, below};
@@ -15,67 +15,68 @@ pub enum OperationKind {
     Read,
 }
 
-/// One operation in progress.
+/// Operation that a session is executing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     pub kind: OperationKind,
-    /// Position of the database in the group.
+    /// Position in the group of the database on which the operation works.
     pub place: usize,
     pub page: u32,
     pub slot_bits: u64,
     pub durable: bool,
     pub intended_ns: u64,
-    /// True if the page was not in the cache when the operation first looked it up.
+    /// True if the page was not in the cache at the first lookup of the operation.
     pub sought: bool,
-    /// `frame_stalled` and `log_stalled` are true if the operation already waited for a cache frame
-    /// or for log space. A wait is therefore counted only once.
+    /// True if the operation has already waited for a cache frame. The next field is true if it has
+    /// already waited for log space. With these fields, each wait is counted only once.
     pub frame_stalled: bool,
     pub log_stalled: bool,
 }
 
-/// A durable commit.
+/// A commit that is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Id of the database with the record.
+    /// Id of the database that contains the record.
     pub database: u32,
     /// Page that contains the record.
     pub page: u32,
-    /// Slot in the page that contains the record.
+    /// Slot of the page in which the record is stored.
     pub slot: u8,
-    /// Version of the slot after this commit.
+    /// Version that the slot has after this commit.
     pub version: u32,
     /// True if the slot contains a record after this commit.
     pub live: bool,
-    /// Log position at which the commit ends.
+    /// Log position at which the record of the commit ends.
     pub lsn: u64,
 }
 
-/// Receives each durable commit when the store acknowledges it.
+/// Receives each durable commit at the time at which the store acknowledges it.
 pub trait Witness: Send {
-    /// Called when this commit is durable.
+    /// Called when the store acknowledges this commit as durable.
     fn acknowledged(&mut self, commit: &Commit);
 }
 
 /// State of a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Phase {
-    /// The session is between two operations.
+    /// The session has no operation at present.
     Idle,
-    /// The session executes an operation. The operation has not looked up its page yet, or waits
-    /// for a page, a frame or log space.
+    /// The session executes an operation. The operation has not yet looked up its page, or it waits
+    /// for a page, for a frame or for log space.
     Working(Operation),
-    /// The change is in the log. The session waits until the log is durable.
+    /// The change of the operation is in the log. The session waits until the log is durable.
     Committing(Commit),
     /// The session has ended.
     Stopped,
 }
 
-/// Chooses random operations for a group, according to the configured mix and bias.
+/// Chooses the operations of a group at random, according to the mix and the weights (biases) in
+/// the configuration.
 #[derive(Debug)]
 pub(crate) struct Draw {
     mix: Mix,
     lazy_threshold: u64,
-    /// Cumulative sums of the biases of the group's databases.
+    /// Cumulative sums of the weights (biases) of the group's databases.
     bias_sums: Vec<u64>,
 }
 
@@ -119,12 +120,12 @@ impl Draw {
 #[derive(Debug)]
 pub(crate) struct Session {
     choices: Choices,
-    /// Random numbers that choose the next operation.
+    /// Random numbers from which the next operation is chosen.
     next: [u64; 5],
     pub phase: Phase,
-    /// Page buffer in the arena.
+    /// Offset in the arena of the buffer for one page.
     pub buffer_at: u64,
-    /// Frame of the page that the session last read.
+    /// Frame of the page that the session read most recently.
     pub frame: u32,
 }
 
@@ -135,17 +136,17 @@ impl Session {
         Self { choices, next, phase: Phase::Idle, buffer_at, frame: 0 }
     }
 
-    /// Returns the position of the database and the page that the next operation will use. If a
-    /// page is added first, the page may differ.
+    /// Returns the database (its position) and the page that the next operation will use. If the
+    /// database grows before that, the operation may use another page.
     #[inline]
     pub fn peek(&self, draw: &Draw, pages_used: impl Fn(usize) -> u32) -> (usize, u32) {
         let place = draw.place(self.next[1]);
         (place, below(self.next[2], u64::from(pages_used(place))) as u32)
     }
 
-    /// Chooses the next operation. Every operation uses five random numbers, regardless of its
-    /// kind. A session's choices therefore do not depend on other sessions, except that its page
-    /// depends on the current number of pages.
+    /// Chooses the next operation. Every operation uses five random numbers, even if its kind needs
+    /// fewer. The choices of a session therefore do not depend on other sessions. There is one
+    /// exception: the page also depends on the current number of pages.
     #[inline(always)]
     pub fn draw(
         &mut self,

@@ -1,7 +1,8 @@
-//! The databases of one thread, between the machines that use them.
+//! The databases of one thread, which are passed from one state machine to the next.
 //!
-//! A [`Store`] is passed to a machine (create, duplicate, run, verify…), which returns it when it
-//! ends. Its state (log position, pages in use, generations) is then available to the next machine.
+//! A [`Store`] is passed to a machine (create, duplicate, run, verify…), which returns it when the
+//! machine ends. The next machine can then use the log position, the pages in use and the
+//! generations in the store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,11 +17,11 @@ use super::occupancy::Occupancy;
 /// State of a log between two machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogPosition {
-    /// Position of the next block; a multiple of 4,096.
+    /// Log position of the next block. It is a multiple of 4,096.
     pub next_lsn: u64,
     /// Log position before which every change is durable in the database file.
     pub checkpoint: u64,
-    /// Epoch, which is 1 after creation and increases with every recovery.
+    /// Epoch of the log. It is 1 after creation and increases with every recovery.
     pub epoch: u32,
 }
 
@@ -28,12 +29,13 @@ impl LogPosition {
     /// Log position of the block that the format phase writes.
     pub const FIRST_LSN: u64 = 4096;
 
-    /// Returns true if recovery has no log to replay.
+    /// Returns true if a recovery would have no log to replay.
     pub fn is_clean(&self) -> bool {
         self.checkpoint >= self.next_lsn
     }
 
-    /// Creates the state of a formatted log: it has one block, which is durable.
+    /// Creates the state of a log after the format phase. The log contains one block, which is
+    /// durable.
     pub fn formatted() -> Self {
         let next_lsn = Self::FIRST_LSN + 4096;
         Self { next_lsn, checkpoint: next_lsn, epoch: 1 }
@@ -44,29 +46,30 @@ impl LogPosition {
 pub struct DatabaseState {
     /// Configuration.
     pub config: DatabaseConfig,
-    /// Number of pages that contain, or contained, records. Phases that read the whole file read
-    /// the pages below this number.
+    /// Number of pages that contain records, or that contained records earlier. Phases that read
+    /// the whole file read only the pages whose number is below this value.
     pub pages_used: u32,
     pub log: LogPosition,
-    /// Log position. Older blocks may have been overwritten in the ring, by writes that a crash
-    /// interrupted. All later blocks in the ring were acknowledged.
+    /// Log position from which on all blocks in the ring were acknowledged. Older blocks in the
+    /// ring may have been overwritten by writes that a crash interrupted.
     pub log_whole_from: u64,
-    /// Map with the last acknowledged generation of each page.
+    /// Map that contains the last acknowledged generation of each page.
     pub generation_map: Box<dyn GenerationMap>,
-    /// Occupancy of each page, if the driver has no data. Otherwise the pages themselves contain
-    /// it.
+    /// Occupancy of each page, if the driver has no data. With data, the pages themselves contain
+    /// their occupancy.
     pub(crate) occupancy: Option<Occupancy>,
 }
 
 impl DatabaseState {
-    /// Creates a database in its state at creation.
+    /// Creates the state of a database before its creation phase.
     pub fn new(config: DatabaseConfig, generation_map: Box<dyn GenerationMap>) -> Self {
         let pages_used = config.pages_initial;
         let (log, log_whole_from) = (LogPosition::formatted(), LogPosition::FIRST_LSN);
         Self { config, pages_used, log, log_whole_from, generation_map, occupancy: None }
     }
 
-    /// Initialises the occupancy for a driver without data, to the state after creation.
+    /// Initialises the occupancy of all pages to the state after the creation phase. It is used for
+    /// a driver without data.
     pub(crate) fn assume_occupancy(&mut self) {
         let DatabaseConfig { pages_initial, pages_max, .. } = self.config;
         self.occupancy.get_or_insert_with(|| Occupancy::new(pages_initial, pages_max));
@@ -83,30 +86,30 @@ impl core::fmt::Debug for DatabaseState {
     }
 }
 
-/// The databases of one thread, with the table of their files.
+/// The databases that one thread uses, with the table of their files.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) config: MailboxConfig,
     pub(crate) geometry: Geometry,
     pub(crate) databases: Vec<DatabaseState>,
     files: Vec<FileSpec>,
-    /// Sizes of files that are too short, with the file name as key.
+    /// Sizes of the files that are too short. The key is the name of the file.
     short: Arc<BTreeMap<String, u64>>,
 }
 
 impl Store {
-    /// Creates a store of these databases. `config` must contain them.
+    /// Creates a store that contains these databases. They must be part of `config`.
     ///
     /// # Errors
-    /// The first invalid number in `config`.
+    /// Returns an error for the first invalid number in `config`.
     pub fn new(config: MailboxConfig, databases: Vec<DatabaseState>) -> Result<Self, ConfigError> {
         config.validate()?;
         let geometry = Geometry::new(&config);
         Ok(Self::rebuild(config, geometry, databases))
     }
 
-    /// Records the sizes of files that are too short, with the file name as key. Reads end at this
-    /// size.
+    /// Sets the sizes of the files that are too short. The key is the name of the file. Reads of
+    /// such a file end at its size.
     #[must_use]
     pub fn with_short_files(self, short: BTreeMap<String, u64>) -> Self {
         Self { short: Arc::new(short), ..self }
@@ -124,7 +127,7 @@ impl Store {
         u32::try_from(pages).unwrap_or(u32::MAX)
     }
 
-    /// Creates a store again from databases that were taken out of a store.
+    /// Creates a store from databases that were removed from another store.
     pub(crate) fn rebuild(
         config: MailboxConfig,
         geometry: Geometry,
@@ -155,12 +158,12 @@ impl Store {
         }
     }
 
-    /// Returns the configuration.
+    /// Returns the configuration of the store.
     pub fn config(&self) -> &MailboxConfig {
         &self.config
     }
 
-    /// Returns the numbers that are derived from the configuration.
+    /// Returns the sizes and keys that are computed from the configuration.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -169,28 +172,30 @@ impl Store {
         &self.databases
     }
 
-    /// Returns the files, each database followed by its log files.
+    /// Returns the files of the store. Each database file is followed by its log files.
     pub fn files(&self) -> &[FileSpec] {
         &self.files
     }
 
-    /// Returns the file index of a database, by its position in this store.
+    /// Returns the index of a database's file. The argument is the position of the database in this
+    /// store.
     pub fn database_file(&self, place: usize) -> u32 {
         place as u32 * (1 + self.config.log_files)
     }
 
-    /// Returns the size of each database's log ring.
+    /// Returns the size of a log ring. It is the same for all databases.
     pub fn ring_bytes(&self) -> u64 {
         u64::from(self.config.log_files) * u64::from(self.config.log_file_bytes)
     }
 
-    /// Returns the file and the offset of a log position, for the database at `place`.
+    /// Returns the file and the byte offset at which a log position is stored. The database is at
+    /// position `place`.
     pub fn log_place(&self, place: usize, lsn: u64) -> (u32, u64) {
         log_place(&self.config, self.database_file(place), lsn)
     }
 
-    /// Splits the store into one store for each part. A part lists the ids of its databases.
-    /// Databases that no part lists are dropped.
+    /// Splits the store into one store for each entry of `parts`. A part lists the ids of its
+    /// databases. If no part lists a database, the database is dropped.
     pub fn split(self, parts: &[GroupPart]) -> Vec<Self> {
         let mut left: Vec<Option<DatabaseState>> = self.databases.into_iter().map(Some).collect();
         let take = |part: &GroupPart, left: &mut Vec<Option<DatabaseState>>| {
@@ -210,8 +215,8 @@ impl Store {
         stores
     }
 
-    /// The inverse of [`Store::split`]: merges stores into one store. Its databases are ordered by
-    /// id. `None` if there are no stores.
+    /// Merges stores into one store, as the inverse of [`Store::split`]. The databases are sorted
+    /// by id. Returns `None` if there are no stores.
     pub fn join(stores: Vec<Self>) -> Option<Self> {
         let mut stores = stores.into_iter();
         let mut all = stores.next()?;
@@ -222,42 +227,44 @@ impl Store {
     }
 }
 
-/// Returns the file and the offset of a log position. The log files follow `database_file` in the
-/// file table.
+/// Returns the file and the byte offset at which a log position is stored. In the file table, the
+/// log files follow `database_file`.
 pub(crate) fn log_place(config: &MailboxConfig, database_file: u32, lsn: u64) -> (u32, u64) {
     let file_bytes = u64::from(config.log_file_bytes);
     let within = lsn % (u64::from(config.log_files) * file_bytes);
     (database_file + 1 + (within / file_bytes) as u32, within % file_bytes)
 }
 
-/// The databases and sessions that one thread runs.
+/// Ids of the databases, and numbers of the sessions, that one thread runs.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct GroupPart {
-    /// Ids of the databases of this thread.
+    /// Ids of the databases that the thread runs.
     pub databases: Vec<u32>,
-    /// Numbers of the sessions, which are below the `sessions` of the configuration.
+    /// Numbers of the sessions that the thread runs. A number is less than the field `sessions` of
+    /// the configuration.
     pub sessions: Vec<u32>,
 }
 
-/// Distributes databases and sessions over at most `threads` groups. Databases are distributed in
-/// rotation. Sessions are distributed in proportion to the bias of each group's databases. Each
-/// group has at least one database and one session, so there are never more groups than databases
-/// or sessions.
+/// Distributes the databases and sessions over at most `threads` groups. Databases are distributed
+/// in rotation. Sessions are distributed in proportion to the weights (biases) of the databases in
+/// each group. Each group has at least one database and one session. There are therefore never more
+/// groups than databases or sessions.
 pub fn spread(config: &MailboxConfig, threads: u32) -> Vec<GroupPart> {
     let chosen = config.databases.iter().filter(|database| database.bias > 0).count();
     let most = (chosen as u64).min(u64::from(config.sessions)).max(1);
     let groups = u64::from(threads).clamp(1, most) as usize;
     let mut parts = vec![GroupPart::default(); groups];
     let mut bias = vec![0u64; groups];
-    // Databases without bias are distributed last, so that each group has a database with bias.
+    // Databases whose weight is 0 are distributed last. Each group then gets a database whose
+    // weight is not 0.
     let (chosen, idle): (Vec<_>, Vec<_>) = config.databases.iter().partition(|d| d.bias > 0);
     for (i, database) in chosen.into_iter().chain(idle).enumerate() {
         parts[i % groups].databases.push(database.id);
         bias[i % groups] += u64::from(database.bias);
     }
     for session in 0..config.sessions {
-        // Each group first gets one session. Then the next session goes to the group with the
-        // fewest sessions relative to its bias (Webster's method).
+        // Each group first gets one session. Each further session is assigned to the group that has
+        // the fewest sessions in relation to its weight (Webster's method).
         let need = |i: usize| {
             let have = parts[i].sessions.len() as u64;
             let rank = if have == 0 { 0 } else { (2 * have + 1) << 32 };
@@ -282,8 +289,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every database and session is in one group, no group is empty, and sessions are
-        /// distributed evenly.
+        /// Each database is in exactly one group, and so is each session. No group is empty, and
+        /// the sessions are distributed evenly.
         #[test]
         fn everything_is_spread(databases in 1u32..40, sessions in 1u32..100, threads in 1u32..20) {
             let parts = spread(&config(databases, sessions), threads);

@@ -1,4 +1,4 @@
-//! Tests of the mail store as a whole, on a simulated disk in virtual time.
+//! Tests the whole mail store on a simulated disk in virtual time.
 
 mod content;
 mod crash;

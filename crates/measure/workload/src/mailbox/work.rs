@@ -1,4 +1,4 @@
-//! Executes the operations of sessions on records.
+//! Executes the operations of sessions. The operations work on records.
 
 use std::cmp::Reverse;
 
@@ -12,24 +12,24 @@ use super::page::Directory;
 use super::rng::below;
 use super::session::{Commit, Operation, OperationKind, Phase, Session};
 
-/// Maximum number of operations that a session executes in one step. Without this limit, a step
-/// would never end if all pages of a session are cached and all of its commits are lazy.
+/// Maximum number of operations that a session executes in one step. If all pages of a session are
+/// cached and all its commits are lazy, a step would otherwise never end.
 const BURST_MAX: u32 = 32;
-/// Pause of a session after `BURST_MAX` operations in one step, in ns.
+/// Pause of a session after it has executed `BURST_MAX` operations in one step, in ns.
 const BURST_PAUSE_NS: u64 = 10_000;
 
 /// Result of an attempt to execute an operation.
 enum Attempt {
     /// The operation ended.
     Ended,
-    /// The operation waits, and the session is in a queue.
+    /// The operation must wait. Its session is in a queue.
     Parked,
-    /// The operation waits until the log is durable.
+    /// The operation must wait until the log is durable.
     Committing(Commit),
 }
 
 impl Group {
-    /// Wakes sessions whose pause is over or whose operation has arrived.
+    /// Wakes the sessions whose pause has ended, and sessions for the operations that have arrived.
     pub(super) fn wake_timers(&mut self, now_ns: u64) {
         while let Some(&Reverse((at, session))) = self.timers.peek() {
             if at > now_ns && !self.stopping {
@@ -56,9 +56,10 @@ impl Group {
         }
     }
 
-    /// Returns the next session to run: a ready session or, if an arrival waits for a session, a
-    /// woken session. If no arrival is left, woken sessions become idle again. In the idle queue,
-    /// they follow the sessions that became idle in the meantime.
+    /// Returns the session that must run next. This is a ready session or, if an arrived operation
+    /// needs a session, a woken session. If no arrived operation is left, woken sessions become
+    /// idle again. They join the queue of idle sessions behind the sessions that became idle in the
+    /// meantime.
     pub(super) fn next_session(&mut self, now_ns: u64) -> Option<u32> {
         if let Some(session) = self.ready.pop(&self.links) {
             return Some(session);
@@ -73,8 +74,8 @@ impl Group {
         None
     }
 
-    /// Wakes sessions that wait for a cache frame or for log space, if these resources are
-    /// available now. Returns true if at least one session can proceed.
+    /// Wakes sessions that wait for a cache frame or for log space, if there is a free frame or
+    /// enough space. Returns true if at least one session can proceed.
     pub(super) fn wake_stalled(&mut self) -> bool {
         let mut next = self.attention.first(0);
         while let Some(place) = next {
@@ -94,7 +95,7 @@ impl Group {
         self.ready.first().is_some()
     }
 
-    /// Acknowledges the commits that have become durable.
+    /// Acknowledges all commits that have become durable.
     pub(super) fn acknowledge(&mut self, place: usize, now_ns: u64) {
         let d = &mut self.databases[place];
         let durable = d.acknowledged_lsn();
@@ -122,7 +123,7 @@ impl Group {
         }
     }
 
-    /// Runs a session until it has to wait.
+    /// Runs a session until it must wait.
     pub(super) fn run_session(&mut self, session: u32, ctx: &mut Ctx<'_>) {
         for _ in 0..BURST_MAX {
             if ctx.poison.is_some() {
@@ -160,7 +161,8 @@ impl Group {
         self.timers.push(Reverse((ctx.now_ns + BURST_PAUSE_NS, session)));
     }
 
-    /// Returns true if an operation that arrived before the stop must still be started now.
+    /// Returns true if there is an operation that arrived before the stop and must still be
+    /// started.
     fn has_backlog(&mut self, now_ns: u64) -> bool {
         let (Some(arrivals), Some(from_ns)) = (self.arrivals.as_mut(), self.stopping_from_ns)
         else {
@@ -169,8 +171,8 @@ impl Group {
         arrivals.next_ns(now_ns) <= from_ns && now_ns < from_ns.saturating_add(BACKLOG_NS)
     }
 
-    /// Reports operations that arrived before the stop but were not started. Only operations that
-    /// would have caused an I/O are reported, because their page is not in the cache.
+    /// Reports the operations that arrived before the stop and were never started. An operation is
+    /// only reported if it would have caused an I/O because its page is not in the cache.
     pub(super) fn tell_never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
         let (Some(arrivals), Some(from_ns)) = (self.arrivals.as_mut(), self.stopping_from_ns)
         else {
@@ -190,8 +192,8 @@ impl Group {
         }
     }
 
-    /// Starts the next operation of a session, makes the session wait for an arrival, or ends the
-    /// session.
+    /// Starts the next operation of a session. If no operation has arrived, the session waits. If
+    /// the load is stopping, the session ends.
     fn begin(&mut self, session: u32, now_ns: u64) -> Option<Operation> {
         let ends = self.stopping && !self.has_backlog(now_ns);
         let s = &mut self.sessions[session as usize];
@@ -219,7 +221,7 @@ impl Group {
         Some(op)
     }
 
-    /// Prefetches the memory for the first lookup of a session's next operation.
+    /// Prefetches the memory that the session's next operation will access in its first lookup.
     pub(super) fn hint(&mut self, session: u32) {
         let databases = &self.databases;
         let pages_used = |place: usize| databases[place].state.pages_used;
@@ -227,13 +229,13 @@ impl Group {
         self.databases[place].hint(page);
     }
 
-    /// Looks up the operation's page and executes the operation.
+    /// Looks up the page of the operation, and executes the operation if the page is available.
     fn attempt(&mut self, session: u32, op: Operation, ctx: &mut Ctx<'_>) -> Attempt {
         let g = self.geometry;
         let d = &mut self.databases[op.place];
         let Session { buffer_at, frame, .. } = self.sessions[session as usize];
         let (reader, required) = ((session, buffer_at), (op.page, op.intended_ns));
-        // Usually, the page is the page that the session just read.
+        // Usually, this is the page that the session has just read.
         let mut found = if op.sought && d.has_read(frame, op.page) {
             d.touch(frame);
             Seek::Cached(frame)
@@ -285,8 +287,8 @@ impl Group {
         }
     }
 
-    /// Adds a record to the page. If the page is full, adds the record to a new page. If the
-    /// reserve is also used up, deletes a record and uses its slot.
+    /// Adds a record to the page. If the page is full, adds the record to a new page. If the file
+    /// has no space for a new page, deletes a record and uses its slot.
     fn insert(&mut self, session: u32, op: Operation, at: u32, ctx: &mut Ctx<'_>) -> Attempt {
         let g = self.geometry;
         let d = &mut self.databases[op.place];
@@ -316,7 +318,7 @@ impl Group {
         self.commit(op, at, slot, g.record_bytes, ctx)
     }
 
-    /// Appends a change of a cached page to the log.
+    /// Appends a log record for a change of a cached page.
     fn commit(
         &mut self,
         op: Operation,
@@ -374,8 +376,8 @@ fn count(d: &mut Database, kind: OperationKind) {
     }
 }
 
-/// Returns the number of a set bit in `mask`; the random number `bits` selects it. `None` if no bit
-/// is set.
+/// Returns the position of a set bit in `mask`. The random number `bits` determines which of the
+/// set bits is chosen. Returns `None` if no bit is set.
 fn pick(mask: u16, bits: u64) -> Option<usize> {
     let count = mask.count_ones();
     let mut nth = below(bits, u64::from(count));

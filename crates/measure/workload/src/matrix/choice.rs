@@ -1,11 +1,11 @@
-//! Chooses randomly among alternatives with given shares.
+//! Chooses at random among alternatives. Each alternative has a given share of the choices.
 //!
-//! The choice uses stratified sampling: 1,024 consecutive choices are in 1,024 different parts of
-//! the unit interval, each at a random point of its part. A permutation shuffles the order of the
-//! parts for each round. After any number of choices, the frequency of each alternative therefore
-//! equals its share to about 1/1,024. A choice still cannot be predicted from earlier choices,
-//! except that no part occurs twice in a round. (Independent choices could be off by 1 % after
-//! 10,000 choices.)
+//! The choice uses stratified sampling. The unit interval is divided into 1,024 parts. In a round
+//! of 1,024 consecutive choices, each choice is a random point in a different part. A permutation
+//! determines the order of the parts in each round. After any number of choices, the frequency of
+//! each alternative therefore equals its share to about 1/1,024. Earlier choices do not make a
+//! later choice predictable, except that no part occurs twice in a round. (Independent choices
+//! could differ from the shares by 1 % after 10,000 choices.)
 
 use crate::address::{Permutation, mix, share_below};
 
@@ -15,10 +15,11 @@ const STRATA: u64 = 1 << STRATA_BITS;
 /// Chooses among alternatives according to their shares.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// The only alternative that can be chosen; `None` if there are several.
+    /// The alternative that is always chosen, if all other alternatives have the weight 0;
+    /// otherwise `None`.
     only: Option<u32>,
-    /// Each alternative has a range of the numbers from 0 to 2^64. These are the upper ends of the
-    /// ranges, except the last.
+    /// Upper ends of the ranges of all alternatives except the last. The numbers from 0 to 2^64 are
+    /// divided into one range for each alternative.
     ends: Box<[u64]>,
     seed: u64,
     index: u64,
@@ -26,8 +27,9 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Creates alternatives with the given weights, which may have any sum. Weights that are
-    /// negative or not numbers count as 0. If all are 0, the first alternative is always chosen.
+    /// Creates alternatives with the given weights. The sum of the weights may be any number. A
+    /// weight that is negative or not a number is treated as 0. If all weights are 0, the first
+    /// alternative is always chosen.
     #[must_use]
     pub fn new(weights: &[f64], seed: u64) -> Self {
         let weight = |w: &f64| if *w > 0.0 && w.is_finite() { *w } else { 0.0 };
@@ -40,8 +42,8 @@ impl Choice {
                 if total > 0.0 { sum / total } else { 1.0 }
             })
             .collect();
-        // Because of rounding errors, the sum may be slightly below 1. The alternatives at the end
-        // with weight 0 must still never be chosen.
+        // Because of rounding errors, the sum may be slightly below 1. Alternatives at the end of
+        // the list whose weight is 0 must still never be chosen.
         if let Some(last) = weights.iter().rposition(|w| weight(w) > 0.0) {
             ends.truncate(last + 1);
         } else {
@@ -58,14 +60,14 @@ impl Choice {
         Self { only, ends, seed, index: 0, order: Permutation::new(STRATA, mix(seed, 0)) }
     }
 
-    /// Creates the alternatives `true`, with a share of `percent`, and `false`.
+    /// Creates a choice between `true`, with a share of `percent`, and `false`.
     #[must_use]
     pub fn percent(percent: f64, seed: u64) -> Self {
         let percent = if percent > 0.0 { percent.min(100.0) } else { 0.0 };
         Self::new(&[100.0 - percent, percent], seed)
     }
 
-    /// Returns the number of the next alternative.
+    /// Returns the number of the alternative that is chosen next.
     #[inline]
     pub fn take(&mut self) -> usize {
         match self.only {
@@ -83,12 +85,12 @@ impl Choice {
         self.index += 1;
         let x = self.order.at(within) << (u64::BITS - STRATA_BITS) | jitter;
         // If there are only a few alternatives, the function counts the ends that are not above
-        // `x`. This needs no branch.
+        // `x`, because this needs no branch.
         let below = self.ends.iter().map(|end| usize::from(x >= *end)).sum::<usize>();
         below.min(self.ends.len() - 1)
     }
 
-    /// Returns the next choice between the two alternatives of [`Choice::percent`].
+    /// Returns the next result of a choice that [`Choice::percent`] created.
     #[inline]
     pub fn next_is(&mut self) -> bool {
         self.take() == 1
@@ -101,8 +103,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The error comes from the boundaries of the alternatives' ranges, which are within a
-        /// stratum, and from the strata of the last, unfinished round.
+        /// A share can be wrong for two reasons. The limits of an alternative's range may be inside
+        /// a stratum, and the last round is not complete.
         #[test]
         fn shares_are_exact_to_a_few_strata(
             weights in prop::collection::vec(0.0f64..100.0, 1..9),
@@ -123,8 +125,8 @@ mod tests {
         }
     }
 
-    /// After 10,000 choices, the share is 70 % to within 0.1 %; independent choices would have an
-    /// error of 0.46 % (one standard error).
+    /// After 10,000 choices, the share differs from 70 % by at most 0.25 %. Independent choices
+    /// would have a standard error of 0.46 %.
     #[test]
     fn seventy_percent_is_met() {
         for seed in 0..50 {
@@ -134,9 +136,9 @@ mod tests {
         }
     }
 
-    /// The order is random: the number of runs of equal choices is as expected for a random
-    /// sequence (Wald and Wolfowitz 1940: mean 2 n p (1 - p) + 1, deviation about 2 p (1 - p) sqrt
-    /// n).
+    /// The order is random. The test counts the runs of equal choices and compares their number
+    /// with the number in a random sequence. For such a sequence (Wald and Wolfowitz, 1940), the
+    /// mean is 1 + 2 n p (1 - p), and the standard deviation is about 2 p (1 - p) sqrt n.
     #[test]
     fn the_order_is_random() {
         for seed in 0..20 {

@@ -1,4 +1,4 @@
-//! Configuration of the streams of a matrix.
+//! Configuration of the streams in a matrix.
 
 use std::sync::Arc;
 
@@ -8,61 +8,63 @@ use super::{FileSet, metadata};
 use crate::address::AddressError;
 use crate::trace::Replay;
 
-/// Configuration of a stream, whose clients all have the same mix of operations.
+/// Configuration of a stream. All clients of the stream have the same mix of operations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamConfig {
-    /// Name of the stream, which is the first part of its class names.
+    /// Name of the stream. The names of its classes start with this name.
     pub name: String,
-    /// Seed, which is derived from the run's seed and the stream's number. Streams with the same
-    /// configuration and seed consist of the same operations.
+    /// Seed of the stream, which is computed from the seed of the run and the number of the stream.
+    /// Two streams with the same configuration and the same seed have the same operations.
     pub seed: u64,
-    /// Number of clients over all threads. Client `i` uses share `i mod shares`.
+    /// Number of clients on all threads together. Client `i` uses share `i mod shares`.
     pub clients: u32,
-    /// Maximum number of operations that a client has in flight. The newest small files, up to this
-    /// number, are not removed or renamed.
+    /// Maximum number of operations that a client has in flight. It is also the number of newest
+    /// small files that a client never removes or renames.
     pub queue_depth: u32,
     pub files: FileSet,
-    /// Share of reads among the data operations, in percent.
+    /// Percentage of reads among the reads and writes.
     pub read_percent: f64,
-    /// Sizes of transfers, with the share of each size.
+    /// Sizes of transfers. Each size has a share of the transfers.
     pub sizes: Vec<SizeShare>,
-    /// Sizes of writes. Empty if writes have the same sizes as reads.
+    /// Sizes of writes. The list is empty if writes have the same sizes as reads.
     pub write_sizes: Vec<SizeShare>,
     /// Access pattern.
     pub pattern: Pattern,
-    /// Alignment of offsets. With 0, offsets are multiples of the size of the transfer.
+    /// Each offset is a multiple of this size. If the value is 0, each offset is a multiple of the
+    /// transfer size.
     pub align_bytes: u64,
-    /// Durability of writes.
+    /// How writes become durable.
     pub sync: SyncPolicy,
-    /// Number of metadata operations in percent of all reads, writes and metadata operations. Syncs
-    /// do not count.
+    /// Metadata operations, as a percentage of all reads, writes and metadata operations. Syncs do
+    /// not count.
     pub metadata_percent: f64,
-    /// Weights of the kinds of metadata operations.
+    /// Weights with which the kinds of metadata operations are chosen.
     pub metadata_mix: MetadataMix,
-    /// Number of small files that each client has at the start of the stream, so that removes and
-    /// renames find files.
+    /// Number of small files that each client has when the stream starts. Removes and renames need
+    /// existing files.
     pub names_per_client: u32,
-    /// True to record the arrival of the first byte of each read, which only some targets report.
+    /// True if the driver records when the first byte of each read arrives. Only some targets
+    /// report this time.
     pub first_byte: bool,
-    /// Trace to replay. If it is set, the sizes, the mix and the pattern have no effect.
+    /// Trace that the stream replays. If it is set, the sizes, the mix and the pattern are not
+    /// used.
     pub trace: Option<Arc<Replay>>,
 }
 
-/// Reason why a stream is invalid.
+/// Reason why the configuration of a stream is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MatrixError {
-    /// The space cannot be addressed.
+    /// The operations cannot be addressed in the space of the stream.
     #[error("stream {stream:?}: {source}")]
     Address {
         stream: String,
-        /// The reason why the space cannot be addressed.
+        /// Reason why the operations cannot be addressed.
         source: AddressError,
     },
     #[error("stream {stream:?}: {what} is {value}, but must be {range}")]
     OutOfRange {
         stream: String,
         what: &'static str,
-        /// Given value.
         value: f64,
         /// Accepted range.
         range: &'static str,
@@ -70,7 +72,7 @@ pub enum MatrixError {
 }
 
 impl StreamConfig {
-    /// Returns every transfer size that occurs in the stream.
+    /// Returns all transfer sizes that occur in the stream.
     #[must_use]
     pub fn all_sizes_bytes(&self) -> Vec<u64> {
         let all =
@@ -81,7 +83,7 @@ impl StreamConfig {
         sizes
     }
 
-    /// Checks the values that do not depend on the space.
+    /// Checks the values that do not depend on the size of the space.
     pub(super) fn check(&self) -> Result<(), MatrixError> {
         let check = |what, value: f64, ok: bool, range| {
             let stream = self.name.clone();

@@ -1,23 +1,23 @@
-//! The directories (shares), files and regions that operations access.
+//! The directories (shares), files and regions that the operations of a stream access.
 
 use crate::address::Region;
 
-/// The files of a stream. File `f` of share `s` is number `first_file + s * files_per_share + f` of
-/// the file table.
+/// The files of a stream. File `f` of share `s` has the number `first_file + s * files_per_share +
+/// f` in the file table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSet {
-    /// Number of the first file in the file table.
+    /// Number of the stream's first file in the file table.
     pub first_file: u32,
-    /// Number of directories or exports that contain the files; at least 1.
+    /// Number of shares: directories or exports that contain the files. It is at least 1.
     pub shares: u32,
-    /// Number of files in each share; at least 1.
+    /// Number of files in each share. It is at least 1.
     pub files_per_share: u32,
-    /// Size of a file (or device).
+    /// Size of each file (or of the device) in bytes.
     pub file_size_bytes: u64,
-    /// Offset in each file at which the working set starts.
+    /// Offset in each file at which the working set starts, in bytes.
     pub offset_bytes: u64,
-    /// Size of the working set over all files. With `None`, operations access every file from the
-    /// offset to its end.
+    /// Size of the working set, summed over all files, in bytes. If it is `None`, operations access
+    /// every file from the offset to the end of the file.
     pub working_set_bytes: Option<u64>,
 }
 
@@ -27,19 +27,18 @@ impl FileSet {
         u64::from(self.shares) * u64::from(self.files_per_share)
     }
 
-    /// Returns the number of file `file` of share `share` in the file table.
+    /// Returns the number in the file table of file `file` in share `share`.
     #[must_use]
     pub fn file(&self, share: u32, file: u32) -> u32 {
         let within = u64::from(share) * u64::from(self.files_per_share) + u64::from(file);
         self.first_file.saturating_add(u32::try_from(within).unwrap_or(u32::MAX))
     }
 
-    /// Returns the regions of a share, for transfers of up to `largest_bytes`. Their sizes are
-    /// multiples of `grid_bytes`.
+    /// Returns the regions of the files in a share. A transfer of `largest_bytes` fits in each
+    /// region. The size of a region is a multiple of `grid_bytes`.
     ///
-    /// The working set is distributed evenly over the files. If a file's part of it would be
-    /// smaller than a transfer, only every n-th file is used, so that each part has space for a
-    /// transfer.
+    /// The working set is distributed evenly over the files. The part in a file must not be smaller
+    /// than a transfer. If it would be smaller, the working set uses only every n-th file.
     #[must_use]
     pub fn regions(&self, share: u32, largest_bytes: u64, grid_bytes: u64) -> Vec<Region> {
         let room = self.file_size_bytes.saturating_sub(self.offset_bytes);
@@ -59,7 +58,7 @@ impl FileSet {
         let first = u64::from(share) * u64::from(self.files_per_share);
         (0..self.files_per_share)
             .filter(|file| {
-                // The `used` files are evenly spread over all files.
+                // The `used` files are evenly distributed among all files.
                 let at = first + u64::from(*file);
                 let step = |at: u64| u128::from(at) * u128::from(used) / u128::from(files);
                 at == 0 || step(at) != step(at - 1)

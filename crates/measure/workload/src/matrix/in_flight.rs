@@ -1,18 +1,18 @@
-//! Handle of an operation that is tracked while it is in flight.
+//! Handle for an operation that a tracker follows while the operation is in flight.
 
-/// Handle of an operation that the tracker follows. The caller returns the handle to the tracker
-/// when the operation completes.
+/// Handle for an operation that the tracker follows. The caller passes the handle back to the
+/// tracker when the operation completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight(pub(super) u32);
 
 impl InFlight {
-    /// Converts the handle to a number, which can be stored in the operation.
+    /// Converts the handle to a number, which can be stored with the operation.
     #[must_use]
     pub fn number(self) -> u32 {
         self.0
     }
 
-    /// Creates the handle again from the result of [`InFlight::number`].
+    /// Creates the handle from a number that [`InFlight::number`] returned.
     #[must_use]
     pub fn from_number(number: u32) -> Self {
         Self(number)

@@ -1,8 +1,9 @@
-//! Operations on names and attributes.
+//! Metadata operations, which work on names and attributes.
 
 use plimsoll_plan::MetadataMix;
 
-/// Returns the weights of a mix in the order of [`MetadataKind::ALL`](super::MetadataKind::ALL).
+/// Returns the weights of a mix. They are in the order of
+/// [`MetadataKind::ALL`](super::MetadataKind::ALL).
 pub fn weights(mix: &MetadataMix) -> [f64; 8] {
     [
         mix.getattr_percent,

@@ -1,16 +1,16 @@
-//! The set of existing small files.
+//! Determines which small files exist.
 //!
-//! A client creates names with ascending numbers, and removes or renames the oldest name. Two
-//! counters therefore determine the range of existing names. A remove or rename must not touch one
-//! of the newest names, whose creation may still be in flight. In this case, the client creates a
-//! file instead; these replacements are counted.
+//! A client creates names with ascending numbers. It removes or renames the oldest name. Two
+//! counters are therefore sufficient to record which names exist. A remove or a rename must not use
+//! one of the newest names, whose creation may still be in flight. If only such names exist, the
+//! client creates a file instead. These replacements are counted.
 
-/// The small files of one client.
+/// The small files that one client has created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Names {
     oldest: u64,
     next: u64,
-    /// Minimum number of existing names. It is the maximum number of operations in flight.
+    /// Minimum number of names that must exist. It is the maximum number of operations in flight.
     keep: u64,
 }
 
@@ -19,30 +19,30 @@ pub enum NameChange {
     /// Creates the file with this number.
     Create(u64),
     Remove(u64),
-    /// Renames a file from one number to another.
+    /// Renames a file. The first number is the old name, and the second number is the new name.
     Rename(u64, u64),
 }
 
 impl Names {
-    /// Creates the set of names `0..initial`; up to `in_flight` changes may be in progress.
+    /// Creates the names `0..initial`. At any time, up to `in_flight` changes may be in progress.
     #[must_use]
     pub fn new(initial: u32, in_flight: u32) -> Self {
         Self { oldest: 0, next: initial.into(), keep: in_flight.into() }
     }
 
-    /// Returns the number of existing names.
+    /// Returns the number of names that exist.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.next - self.oldest
     }
 
-    /// Creates the next name.
+    /// Returns a change that creates the next name.
     pub fn create(&mut self) -> NameChange {
         self.next += 1;
         NameChange::Create(self.next - 1)
     }
 
-    /// Removes the oldest name.
+    /// Returns a change that removes the oldest name.
     pub fn remove(&mut self) -> NameChange {
         match self.take_oldest() {
             Some(oldest) => NameChange::Remove(oldest),
@@ -50,7 +50,7 @@ impl Names {
         }
     }
 
-    /// Renames the oldest name to the next number.
+    /// Returns a change that renames the oldest name to the next number.
     pub fn rename(&mut self) -> NameChange {
         match self.take_oldest() {
             Some(oldest) => {
@@ -70,7 +70,7 @@ impl Names {
     }
 }
 
-/// Returns the name of a client's small file.
+/// Returns the text of a small file's name. The name contains the number of the client.
 #[must_use]
 pub fn name_text(client: u32, number: u64) -> String {
     format!("m{client:05}-{number:010}")
@@ -83,8 +83,8 @@ mod tests {
     use std::collections::HashSet;
 
     proptest! {
-        /// Repeats the changes on a real set, although the most recent changes may still be in
-        /// flight. No name may be created twice or be missing.
+        /// Applies the changes to a set of names. The most recent changes may still be in flight.
+        /// No change may create a name that exists, or use a name that does not exist.
         #[test]
         fn changes_never_collide_even_with_those_in_flight(
             initial in 0u32..20,

@@ -1,4 +1,4 @@
-//! Operations of streams, and the classes in which they are recorded.
+//! Operations of streams, and the classes in which the operations are recorded.
 
 use plimsoll_plan::SyncKind;
 
@@ -9,34 +9,32 @@ use super::MetadataKind;
 pub enum OpKind {
     Read,
     Write,
-    /// A write that completes when the data is on stable storage.
+    /// A write that completes only when its data is on stable storage.
     WriteDurable,
-    /// `fsync`.
     Fsync,
-    /// `fdatasync`.
     Fdatasync,
-    /// An operation on names or attributes.
+    /// An operation on the name or the attributes of a file.
     Metadata(MetadataKind),
 }
 
-/// An operation of a client.
+/// An operation that a client issues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// Kind of the operation.
     pub kind: OpKind,
-    /// Index into [`classes`].
+    /// Index of the operation's class in [`classes`].
     pub class: u16,
     pub share: u32,
-    /// Number of the data file in the file table. It is not used for create, remove, rename and
-    /// readdir.
+    /// Number of the data file in the file table. Create, remove, rename and readdir do not use
+    /// this field.
     pub file: u32,
-    /// Byte offset of a transfer.
+    /// Offset at which a transfer starts in the file, in bytes.
     pub offset_bytes: u64,
-    /// Size of a transfer in bytes; 0 if the operation is not a transfer.
+    /// Size of a transfer in bytes. It is 0 if the operation transfers no data.
     pub size_bytes: u32,
-    /// Number of the small file that is created, removed or renamed; see [`super::name_text`].
+    /// Number of the small file that the operation creates, removes or renames; see
+    /// [`super::name_text`].
     pub name: u64,
-    /// Number that a small file gets by a rename.
+    /// New number of the small file, if the operation is a rename.
     pub new_name: u64,
 }
 
@@ -48,30 +46,31 @@ impl Op {
     }
 }
 
-/// A class: operations whose results are recorded together.
+/// Class of operations. The operations of a class are recorded together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Name, such as `matrix.read`.
+    /// Name of the class, such as `matrix.read`.
     pub name: String,
-    /// Kind of the operations. Durable writes are recorded as writes, and both kinds of sync as
-    /// `sync`.
+    /// Kind of the operations in the class. Durable writes are recorded as writes. The two kinds of
+    /// sync are recorded as `sync`.
     pub kind: OpKind,
-    /// Event at which the latency of each operation ends.
+    /// Event with which the latency of each operation in the class ends.
     pub end: LatencyEnd,
 }
 
-/// Event at which the latency of an operation ends.
+/// Event with which the latency of an operation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyEnd {
-    /// The operation completes.
+    /// The latency ends when the operation completes.
     Completion,
-    /// The flush that makes a write durable completes.
+    /// The latency ends when the flush that makes the write durable completes.
     Flush,
-    /// The first byte of a read arrives.
+    /// The latency ends when the first byte of a read arrives.
     FirstByte,
 }
 
-/// Returns the class index of a kind of operation, which is the same for every stream.
+/// Returns the index of the class in which operations of this kind are recorded. It is the same for
+/// every stream.
 pub(super) fn class_of(kind: OpKind) -> u16 {
     match kind {
         OpKind::Read => 0,
@@ -81,9 +80,9 @@ pub(super) fn class_of(kind: OpKind) -> u16 {
     }
 }
 
-/// Returns all classes of a stream, in the order of [`Op::class`]: read, write, sync and the
-/// metadata operations. If the stream flushes, a class of durable writes follows. A latency in this
-/// class includes a write and its flush.
+/// Returns all classes of a stream, in the order of [`Op::class`]: read, write, sync, and the
+/// metadata operations. If the stream issues flushes, a class for durable writes follows. In this
+/// class, the latency of a write ends with its flush.
 #[must_use]
 pub fn classes(stream: &str, sync: SyncKind) -> Vec<Class> {
     let flushes = sync.flushes();

@@ -1,4 +1,4 @@
-//! The operations of the clients that one thread drives.
+//! Generates the operations of the clients that one thread drives.
 
 use std::ops::Range;
 
@@ -11,21 +11,22 @@ use super::{
 use crate::address::{AddressWalks, Walk, mix};
 use crate::trace::{Cursor, Event, TraceOperation};
 
-/// The clients of a stream that one thread drives.
+/// Clients of a stream that one thread drives.
 #[derive(Clone, Debug)]
 pub struct StreamPart {
     config: StreamConfig,
     clients: Range<u32>,
-    /// Addresses in each share; `None` if none of these clients uses the share.
+    /// For each share: the addresses in the share. An entry is `None` if none of these clients uses
+    /// the share.
     walks: Vec<Option<AddressWalks>>,
     each: Vec<Client>,
     read_sizes: Vec<u32>,
     write_sizes: Vec<u32>,
-    /// Position in the trace, for a stream that replays a trace.
+    /// Position in the trace; `None` if the stream replays no trace.
     cursor: Option<Cursor>,
 }
 
-/// State of the random choices of one client.
+/// Random choices of one client.
 #[derive(Clone, Debug)]
 struct Client {
     share: u32,
@@ -48,8 +49,8 @@ fn chosen(sizes: &[SizeShare]) -> (Vec<u32>, Vec<f64>) {
 }
 
 impl StreamPart {
-    /// Creates the clients with the numbers `clients`. Ignores numbers that are not below
-    /// [`StreamConfig::clients`].
+    /// Creates the clients whose numbers are in `clients`. Numbers that are not less than
+    /// [`StreamConfig::clients`] are ignored.
     ///
     /// # Errors
     /// [`MatrixError`].
@@ -93,7 +94,8 @@ impl StreamPart {
         let config = &self.config;
         let shares = config.files.shares.max(1);
         let share = client % shares;
-        // The clients with the numbers share, share + shares, share + 2 * shares… use this share.
+        // A share is used by the clients with the numbers share, share + shares, share + 2 *
+        // shares…
         let on_share = (config.clients - share).div_ceil(shares);
         let walk = self.walks[share as usize]
             .as_ref()?
@@ -121,14 +123,14 @@ impl StreamPart {
         &self.config
     }
 
-    /// Returns true if the part replays a trace and has issued all of its operations.
+    /// Returns true if the part replays a trace and has issued all operations of the trace.
     #[must_use]
     pub fn is_replayed(&self) -> bool {
         self.cursor.as_ref().is_some_and(Cursor::is_at_end)
     }
 
-    /// Returns the next operation of a client. `client` is its number in the stream. Returns `None`
-    /// if the client is not in this part.
+    /// Returns the next operation of a client. `client` is the number of the client in the stream.
+    /// Returns `None` if the client does not belong to this part.
     #[inline]
     pub fn next(&mut self, client: u32) -> Option<Op> {
         if let Some(cursor) = &mut self.cursor {
@@ -167,7 +169,7 @@ impl StreamPart {
     }
 }
 
-/// Converts an operation of a trace to an operation on the stream's file.
+/// Converts an operation of a trace to an operation on the data file of the stream.
 fn replayed(config: &StreamConfig, event: Event) -> Op {
     let file = config.files.first_file;
     let kind = match event.requested {
@@ -185,7 +187,7 @@ fn replayed(config: &StreamConfig, event: Event) -> Op {
 }
 
 impl Client {
-    /// Counts a write, and decides whether a sync follows it.
+    /// Counts a write. Decides whether a sync follows the write.
     fn write_kind(&mut self, config: &StreamConfig, file: u32) -> OpKind {
         match config.sync.kind {
             SyncKind::None => OpKind::Write,

@@ -1,10 +1,10 @@
-//! Classes under which a driver records the operations of streams.
+//! Classes in which a driver records the operations of streams.
 
 use super::{Class, LatencyEnd, OpKind, StreamConfig, classes};
 use crate::step::{self, ClassGroup};
 
 impl StreamConfig {
-    /// Returns the classes of the stream's operations, in the order of [`super::Op::class`].
+    /// Returns the classes for the operations of the stream, in the order of [`super::Op::class`].
     #[must_use]
     pub fn classes(&self) -> Vec<Class> {
         let mut all = classes(&self.name, self.sync.kind);
@@ -18,15 +18,15 @@ impl StreamConfig {
         all
     }
 
-    /// Returns the index of the class of durable writes in [`StreamConfig::classes`]. The latencies
-    /// of this class include the flush. `None` if the stream does not flush.
+    /// Returns the index of the class for durable writes in [`StreamConfig::classes`]. In this
+    /// class, a latency includes the flush. Returns `None` if the stream issues no flushes.
     #[must_use]
     pub fn durable_class(&self) -> Option<u16> {
         self.class_until(LatencyEnd::Flush)
     }
 
-    /// Returns the index in [`StreamConfig::classes`] of the class for latencies to the first byte.
-    /// `None` if the target does not report when the first byte arrives.
+    /// Returns the index of the class for the time to the first byte in [`StreamConfig::classes`].
+    /// Returns `None` if this time is not recorded, because the target does not report it.
     #[must_use]
     pub fn first_byte_class(&self) -> Option<u16> {
         self.class_until(LatencyEnd::FirstByte)
@@ -36,7 +36,7 @@ impl StreamConfig {
         u16::try_from(self.classes().iter().position(|class| class.end == end)?).ok()
     }
 
-    /// Returns the largest transfer size in bytes.
+    /// Returns the size of the stream's largest transfer in bytes.
     #[must_use]
     pub fn size_bytes_max(&self) -> u32 {
         let largest = self.all_sizes_bytes().into_iter().max().unwrap_or(0);
@@ -44,7 +44,7 @@ impl StreamConfig {
     }
 }
 
-/// Returns the classes of all streams, stream after stream.
+/// Returns the classes of all streams. The classes of the first stream come first.
 #[must_use]
 pub fn stream_classes(streams: &[StreamConfig]) -> Vec<step::Class> {
     let mut all = Vec::new();

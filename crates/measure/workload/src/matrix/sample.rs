@@ -1,11 +1,12 @@
-//! A sample of all blocks. Every run tracks and checks the content of the blocks in the sample.
+//! Sample of the blocks. Every run tracks and checks the content of the blocks in the sample.
 //!
 //! Tracking a block takes five bytes of memory, and checking every read takes CPU time that the
-//! generator may need for its load. Complete tracking and checking is therefore optional
-//! ([`super::Tracker`]). One unit in each group of 256 consecutive units is always tracked; a hash
-//! of its address selects it. If a share `p` of the data is damaged, `n` checks miss it with
-//! probability `(1 - p)^n`: for one damaged block in a hundred, 300 checks find it with a
-//! probability of 95 %. Every run has a different sample, so that no storage can predict it.
+//! generator may need for its load. Tracking and checking of all blocks is therefore optional
+//! ([`super::Tracker`]). However, one unit in each group of 256 consecutive units is always
+//! tracked. A hash of its address selects this unit. If a share `p` of the data is damaged, `n`
+//! checks all miss the damage with a probability of `(1 - p)^n`. For example, if one block in a
+//! hundred is damaged, 300 checks detect the damage with a probability of 95 %. Every run has a
+//! different sample, which the storage cannot predict.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,28 +16,29 @@ use crate::address::mix;
 use crate::content::{Content, ContentError};
 use crate::stamp::{DamageCounts, Finding, Generations, ReadStart, Ticket, Verdict, Verifier};
 
-/// Largest size of a group with one sampled unit, as a power of two.
+/// Maximum number of units in a group, as a power of two. Each group contains one sampled unit.
 const PERIOD_BITS_MAX: u32 = 8;
-/// If operations reach fewer units than this number times the period, a shorter period is used.
+/// Minimum number of units that the sample should contain. If operations access fewer units than
+/// this number of groups contains, the groups become smaller.
 const SAMPLED_MIN: u64 = 64;
 
-/// The sampled units, with their expected content. All threads share one sample.
+/// The sampled units and their expected content. All threads share one sample.
 #[derive(Debug)]
 pub struct Sample {
     seed: u64,
-    /// Number of units in a group, as a power of two.
+    /// Number of units in each group, as a power of two.
     period_bits: u32,
     /// For each file: the number of its first unit. The units of all files are numbered
     /// consecutively. The last entry is the total number of units.
     first_units: Box<[u64]>,
-    /// Generations of the sampled units, with one entry for each group.
+    /// Generation of the sampled unit in each group.
     generations: Generations,
-    /// True if the layout wrote every unit, so that the first write of a unit happened before the
-    /// run.
+    /// True if the layout wrote every unit. In this case, the first write of each unit was before
+    /// the run.
     laid_out: AtomicBool,
 }
 
-/// A unit of the sample: its group, and its number in its file.
+/// A unit of the sample. It is identified by its group and by its number in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SampledUnit {
     group: u64,
@@ -44,8 +46,8 @@ struct SampledUnit {
 }
 
 impl Sample {
-    /// Creates a sample of files with the given numbers of units. Operations reach `reached_units`
-    /// units in total. `seed` selects the sample.
+    /// Creates a sample of the units of several files. `units` contains the number of units of each
+    /// file. Operations access `reached_units` units in total. The sample is selected with `seed`.
     #[must_use]
     pub fn new(units: impl Iterator<Item = u64>, reached_units: u64, seed: u64) -> Self {
         let period_bits = (reached_units / SAMPLED_MIN).max(1).ilog2().min(PERIOD_BITS_MAX);
@@ -60,22 +62,22 @@ impl Sample {
         Self { seed, period_bits, first_units: first_units.into(), generations, laid_out }
     }
 
-    /// Records that every unit was written once, as after a layout.
+    /// Records that every unit was written once, which is the state after a layout.
     pub fn written_once(&self) {
         self.generations.written_once();
         self.laid_out.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the number of the sampled unit of a group; the units of all files are numbered
-    /// consecutively. The last group may be shorter than the others, and then may lack this unit.
+    /// Returns the number of the unit that is sampled in a group. The units of all files are
+    /// numbered consecutively. The last group may be so short that it does not contain this unit.
     #[inline]
     fn picked(&self, group: u64) -> u64 {
         let within = mix(self.seed, group) & ((1 << self.period_bits) - 1);
         (group << self.period_bits) + within
     }
 
-    /// Returns the sampled units in a range of a file, which starts with unit `first` and has
-    /// `units` units.
+    /// Returns the sampled units in a range of a file. The range starts with unit `first` and
+    /// contains `units` units.
     #[inline]
     fn within(&self, file: u32, first: u64, units: u64) -> impl Iterator<Item = SampledUnit> + '_ {
         let bounds = self.first_units.get(file as usize..file as usize + 2);
@@ -89,8 +91,8 @@ impl Sample {
         })
     }
 
-    /// Returns the sampled units in a transfer of `units` units that starts with unit `first`. Each
-    /// is given by its number in the file.
+    /// Returns the numbers of the sampled units that a transfer touches. The transfer starts with
+    /// unit `first` of the file and has `units` units.
     pub fn units_within(
         &self,
         file: u32,
@@ -100,16 +102,17 @@ impl Sample {
         self.within(file, first, units).map(|picked| picked.unit)
     }
 
-    /// Returns true if a transfer of `units` units that starts with unit `first` contains a sampled
-    /// unit.
+    /// Returns true if a transfer contains a sampled unit. The first unit of the transfer is
+    /// `first`, and the transfer has `units` units.
     #[must_use]
     #[inline]
     pub fn touches(&self, file: u32, first: u64, units: u64) -> bool {
         self.within(file, first, units).next().is_some()
     }
 
-    /// Returns sampled units that were written after the layout, each as file and unit number. If
-    /// there are more than `most`, returns an evenly spread selection.
+    /// Returns the sampled units that were written after the layout. Each result consists of a file
+    /// and a unit number. If there are more than `most` such units, returns an evenly distributed
+    /// selection.
     #[must_use]
     pub fn written(&self, most: usize) -> Vec<(u32, u64)> {
         let first = if self.laid_out.load(Ordering::Relaxed) { 2 } else { 1 };
@@ -129,12 +132,12 @@ impl Sample {
     }
 }
 
-/// A sampled unit that an operation in flight touches.
+/// Sampled unit that an operation in flight reads or writes.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     picked: SampledUnit,
     ticket: Option<Ticket>,
-    /// State of the unit at the start of a read.
+    /// For a read: state of the unit when the read started.
     start: ReadStart,
 }
 
@@ -146,18 +149,18 @@ struct Slot {
     entries: Vec<Entry>,
 }
 
-/// Results of checking sampled units.
+/// Results of checking the sampled units.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SampleCounts {
-    /// Number of reads with at least one sampled unit.
+    /// Number of reads that contained at least one sampled unit.
     pub reads: u64,
-    /// Number of checked units with each verdict.
+    /// Number of checked units, counted by verdict.
     pub counts: DamageCounts,
-    /// The first damaged unit that was found, if any.
+    /// First damaged unit that was detected; `None` if no damage was detected.
     pub first_finding: Option<Finding>,
 }
 
-/// Tracks and checks the sampled units of one thread's operations.
+/// Tracks and checks the sampled units in the operations of one thread.
 #[derive(Debug)]
 pub struct Sampler {
     content: Content,
@@ -168,8 +171,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Creates a tracker for up to `in_flight_max` concurrent operations of up to `size_max_bytes`
-    /// each.
+    /// Creates a sampler. Up to `in_flight_max` operations may be in flight, and each may have up
+    /// to `size_max_bytes` bytes.
     #[must_use]
     pub fn new(
         content: Content,
@@ -178,8 +181,8 @@ impl Sampler {
         size_max_bytes: u32,
     ) -> Self {
         let units_max = (size_max_bytes as usize).div_ceil(content.unit_bytes());
-        // The capacity avoids an allocation for each operation. A transfer can touch one group more
-        // than it fills.
+        // With this capacity, an operation needs no memory allocation. A transfer can touch one
+        // group more than the number of groups that it fills.
         let entries_max = (units_max >> sample.period_bits) + 2;
         let slot = || Slot { entries: Vec::with_capacity(entries_max), ..Slot::default() };
         Self {
@@ -191,20 +194,20 @@ impl Sampler {
         }
     }
 
-    /// Returns the results so far.
+    /// Returns the results of all checks so far.
     #[must_use]
     pub fn found(&self) -> SampleCounts {
         self.found
     }
 
-    /// Resets the counts when the measured phase starts. Damage that was found earlier remains
+    /// Resets the counts when the measured phase starts. Damage that was detected earlier stays
     /// recorded.
     pub fn measure_begins(&mut self) {
         self.found.reads = 0;
         self.found.counts.good = 0;
     }
 
-    /// Starts an operation; `None` if it contains no sampled unit.
+    /// Starts an operation. Returns `None` if the operation contains no sampled unit.
     #[inline]
     fn begin(
         &mut self,
@@ -221,8 +224,8 @@ impl Sampler {
         let generations = &sample.generations;
         let slot = free.last().and_then(|number| slots.get_mut(*number as usize));
         let Some(slot) = slot else {
-            // More operations are in flight than `in_flight_max`, so the content of these units
-            // after the write is unknown.
+            // More operations are in flight than `in_flight_max` permits. The content of these
+            // units after the write is therefore unknown.
             picked.for_each(|picked| generations.give_up(picked.group));
             return None;
         };
@@ -239,8 +242,8 @@ impl Sampler {
         free.pop().map(InFlight::from_number)
     }
 
-    /// Records the start of a write. Returns `None` if the write contains no sampled unit. A unit
-    /// with too many writes in flight is no longer tracked.
+    /// Records the start of a write. Returns `None` if the write contains no sampled unit. If a
+    /// unit has too many writes in flight, the unit is no longer tracked.
     #[must_use]
     #[inline]
     pub fn begin_write(
@@ -258,8 +261,8 @@ impl Sampler {
         })
     }
 
-    /// Records the generations that a read may return. Returns `None` if the read contains no
-    /// sampled unit.
+    /// Records which generations a read may return. Returns `None` if the read contains no sampled
+    /// unit.
     #[must_use]
     #[inline]
     pub fn begin_read(
@@ -273,11 +276,11 @@ impl Sampler {
         })
     }
 
-    /// Fills the buffer of a write. A sampled unit whose write is tracked gets its own generation;
-    /// all other units get the generation `other`.
+    /// Fills the buffer of a write. Sampled units that are tracked in this write get their own
+    /// generation. All other units get the generation `other`.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] if the buffer does not consist of whole units.
+    /// [`ContentError::Misaligned`] if the buffer is not a multiple of the unit size.
     #[inline]
     pub fn fill(&self, write: InFlight, other: u32, out: &mut [u8]) -> Result<(), ContentError> {
         let Some(slot) = self.slots.get(write.number() as usize) else { return Ok(()) };
@@ -290,7 +293,7 @@ impl Sampler {
         self.content.fill(slot.file, offset_bytes, generation, out)
     }
 
-    /// Records the end of a write, which was acknowledged or failed.
+    /// Records the end of a write. The write was acknowledged, or it failed.
     #[inline]
     pub fn end_write(&mut self, write: InFlight, acknowledged: bool) {
         let Some(slot) = self.slots.get_mut(write.number() as usize) else { return };
@@ -302,7 +305,7 @@ impl Sampler {
         self.free.push(write.number());
     }
 
-    /// Discards a read that failed.
+    /// Discards a read that has failed.
     pub fn drop_read(&mut self, read: InFlight) {
         if let Some(slot) = self.slots.get_mut(read.number() as usize) {
             slot.entries.clear();
@@ -310,8 +313,8 @@ impl Sampler {
         }
     }
 
-    /// Checks every byte of the sampled units in the data of a read. Returns `false` if a unit is
-    /// damaged.
+    /// Checks every byte of the sampled units in the data that a read returned. Returns `false` if
+    /// a unit is damaged.
     #[must_use]
     pub fn end_read(&mut self, read: InFlight, data: &[u8]) -> bool {
         let Self { content, sample, slots, found, .. } = self;
@@ -329,7 +332,7 @@ impl Sampler {
     }
 }
 
-/// Checks one sampled unit in the data of a read.
+/// Checks one sampled unit in the data that a read returned.
 fn check(
     verifier: &Verifier<'_>,
     generations: &Generations,

@@ -1,10 +1,10 @@
-//! Generates the content of writes, and checks reads.
+//! Generates the content of writes, and checks the content that reads return.
 //!
 //! The generation of a unit increases when a write starts. The content of the unit is then
-//! uncertain until the write completes. When a read is issued, the oldest possible generation of
-//! each unit is recorded. When the read completes, this generation, the newest generation that was
-//! started, and all between them are correct. Reads can therefore be checked while writes are in
-//! flight.
+//! uncertain until the write completes. When a read starts, the oldest possible generation of each
+//! unit is recorded. When the read completes, a unit is correct if it has this generation, the
+//! newest generation that was started, or any generation between them. Reads can therefore be
+//! checked while writes are in flight.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{InFlight, Sample};
 use crate::content::{Content, ContentError};
 use crate::stamp::{DamageCounts, Finding, Generations, ReadStart, Ticket, Verdict, Verifier};
 
-/// State of an operation in flight.
+/// Location of an operation in flight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     file: u32,
@@ -20,27 +20,29 @@ struct Slot {
     units: usize,
 }
 
-/// Generates and checks the content of one thread's operations. All threads share the generations.
+/// Generates and checks the content of one thread's operations. All threads share the generations
+/// of the units.
 #[derive(Debug)]
 pub struct Tracker {
     content: Content,
     files: Arc<[Generations]>,
     slots: Box<[Slot]>,
     free: Vec<u32>,
-    /// For each slot: the tickets of a write, one for each unit.
+    /// For each slot: the tickets of its write, with one ticket for each unit.
     tickets: Box<[Option<Ticket>]>,
-    /// For each slot: the state of each unit at the start of a read.
+    /// For each slot: the state that each unit had when the slot's read started.
     starts: Box<[ReadStart]>,
     units_max: usize,
-    /// Number of untracked writes. An untracked write uses the current number as its generation.
+    /// Number of writes that were not tracked. The generation of such a write is this number.
     untracked_writes: u32,
     counts: DamageCounts,
     first_finding: Option<Finding>,
 }
 
 impl Tracker {
-    /// Creates a tracker for up to `in_flight_max` concurrent operations of up to `size_max_bytes`
-    /// each. `files` contains the generations of the files, in the order of the file table.
+    /// Creates a tracker. Up to `in_flight_max` operations may be in flight, and each may have up
+    /// to `size_max_bytes` bytes. `files` contains the generations of the files, in the order of
+    /// the file table.
     #[must_use]
     pub fn new(
         content: Content,
@@ -64,20 +66,20 @@ impl Tracker {
         }
     }
 
-    /// Returns the results of all completed reads.
+    /// Returns the counts for all reads that have completed.
     #[must_use]
     pub fn counts(&self) -> DamageCounts {
         self.counts
     }
 
-    /// Returns the first damaged unit, if any.
+    /// Returns the first damaged unit that was detected; `None` if no damage was detected.
     #[must_use]
     pub fn first_finding(&self) -> Option<Finding> {
         self.first_finding
     }
 
     /// Allocates a slot for a transfer. Returns `None` if all slots are in use, or if the transfer
-    /// does not consist of whole units.
+    /// is not a multiple of the unit size.
     fn take(&mut self, file: u32, offset_bytes: u64, size_bytes: u32) -> Option<(u32, u64)> {
         let size = size_bytes as usize;
         let first = self.content.first_unit(offset_bytes, size).ok()?;
@@ -90,9 +92,9 @@ impl Tracker {
         Some((number, first))
     }
 
-    /// Records the start of a write. Returns `None`, and stops tracking the units, if the write
-    /// cannot be tracked. This happens if too many writes are in flight (in total, or 14 on one
-    /// unit), or if the write does not consist of whole units of a known file.
+    /// Records the start of a write. If the write cannot be tracked, returns `None` and stops
+    /// tracking its units. This happens if too many writes are in flight (in total, or 14 on one
+    /// unit). It also happens if the write does not consist of whole units of a known file.
     #[must_use]
     #[inline]
     pub fn begin_write(
@@ -108,7 +110,7 @@ impl Tracker {
         begun
     }
 
-    /// Stops tracking the units of a transfer.
+    /// Stops tracking the units that a transfer contains.
     #[cold]
     fn give_up(&self, file: u32, offset_bytes: u64, size_bytes: u32) {
         let unit_bytes = self.content.unit_bytes() as u64;
@@ -126,9 +128,9 @@ impl Tracker {
             let ticket = self.files[file as usize].begin(first + i as u64);
             self.tickets[base + i] = ticket;
             if ticket.is_none() {
-                // For the preceding units, a write was already recorded, but it is never issued. An
-                // older generation may have the same content as this write, so the content of these
-                // units stays uncertain until the next write.
+                // For the units before this unit, a write was already recorded, but it is never
+                // issued. An older generation may have the same content as this write. The content
+                // of these units therefore stays uncertain until their next write.
                 self.slots[number as usize].units = i;
                 self.end_write(InFlight::from_number(number), false);
                 return None;
@@ -140,7 +142,7 @@ impl Tracker {
     /// Fills the buffer of a write that is not tracked.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] if the buffer does not consist of whole units.
+    /// [`ContentError::Misaligned`] if the buffer is not a multiple of the unit size.
     pub fn fill_untracked(
         &mut self,
         file: u32,
@@ -152,10 +154,10 @@ impl Tracker {
         self.content.fill(file, offset_bytes, |_| generation, out)
     }
 
-    /// Fills the buffer of a started write.
+    /// Fills the buffer of a write whose start was recorded.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] if the buffer does not consist of whole units.
+    /// [`ContentError::Misaligned`] if the buffer is not a multiple of the unit size.
     #[inline]
     pub fn fill(&self, write: InFlight, out: &mut [u8]) -> Result<(), ContentError> {
         let Some(slot) = self.slots.get(write.0 as usize) else { return Ok(()) };
@@ -165,7 +167,7 @@ impl Tracker {
         self.content.fill(slot.file, slot.offset_bytes, generation, out)
     }
 
-    /// Records the end of a write, which was acknowledged or failed.
+    /// Records the end of a write. The write was acknowledged, or it failed.
     #[inline]
     pub fn end_write(&mut self, write: InFlight, acknowledged: bool) {
         let Some(slot) = self.slots.get(write.0 as usize).copied() else { return };
@@ -186,8 +188,8 @@ impl Tracker {
         self.free.push(op.0);
     }
 
-    /// Records the generations that a read may return. Returns `None` if the read cannot be tracked
-    /// (see [`Tracker::begin_write`]); it is then not checked.
+    /// Records which generations a read may return. Returns `None` if the read cannot be tracked,
+    /// for the reasons in [`Tracker::begin_write`]. The read is then not checked.
     #[must_use]
     #[inline]
     pub fn begin_read(
@@ -205,22 +207,23 @@ impl Tracker {
         Some(InFlight::from_number(number))
     }
 
-    /// Discards a read that failed.
+    /// Discards a read that has failed.
     pub fn drop_read(&mut self, read: InFlight) {
         if (read.0 as usize) < self.slots.len() {
             self.release(read);
         }
     }
 
-    /// Checks every byte of a read. Returns `false` if a unit is damaged; see [`Tracker::counts`]
-    /// and [`Tracker::first_finding`]. Content without stamps is not checked.
+    /// Checks every byte that a read returned. Returns `false` if a unit is damaged; see
+    /// [`Tracker::counts`] and [`Tracker::first_finding`]. If the content has no stamps, it is not
+    /// checked.
     #[must_use]
     pub fn end_read(&mut self, read: InFlight, data: &[u8]) -> bool {
         self.end_parts(read, data, |slot, first| std::iter::once((first, slot.units as u64)))
     }
 
-    /// Like [`Tracker::end_read`], but checks only sampled units, because a check of a whole large
-    /// read takes more CPU time than the read itself.
+    /// Does the same as [`Tracker::end_read`], but checks only the sampled units. Checking all
+    /// bytes of a large read would take more CPU time than the read itself.
     #[must_use]
     pub fn end_sampled_read(&mut self, read: InFlight, data: &[u8], sample: &Sample) -> bool {
         self.end_parts(read, data, |slot, first| {
@@ -228,8 +231,8 @@ impl Tracker {
         })
     }
 
-    /// Checks ranges of the units of a read. A range consists of its first unit and its number of
-    /// units.
+    /// Checks some of the units that a read returned. Each range consists of the number of its
+    /// first unit and its number of units.
     fn end_parts<P: Iterator<Item = (u64, u64)>>(
         &mut self,
         read: InFlight,

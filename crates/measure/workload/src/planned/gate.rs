@@ -1,9 +1,9 @@
-//! Gate of a stream that starts at an event.
+//! Gate of a stream that starts when an event happens.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Start and end of a stream, on the driver's clock. The runner sets these times when the events
-/// happen, and the driver's threads read them.
+/// Times at which a stream starts and ends, on the clock of the driver. The runner sets these times
+/// when the events happen. The threads of the driver read them.
 #[derive(Debug)]
 pub struct StreamGate {
     from_ns: AtomicU64,
@@ -17,23 +17,24 @@ impl Default for StreamGate {
 }
 
 impl StreamGate {
-    /// Starts the stream.
+    /// Sets the time at which the stream starts.
     pub fn open_at(&self, from_ns: u64) {
         self.from_ns.store(from_ns, Ordering::Release);
     }
 
-    /// Ends the stream.
+    /// Sets the time at which the stream ends.
     pub fn close_at(&self, to_ns: u64) {
         self.to_ns.store(to_ns, Ordering::Release);
     }
 
-    /// Returns the start of the stream; `None` if the event that starts it has not happened yet.
+    /// Returns the time at which the stream starts. Returns `None` if the event that starts the
+    /// stream has not happened yet.
     #[must_use]
     pub fn from_ns(&self) -> Option<u64> {
         Some(self.from_ns.load(Ordering::Acquire)).filter(|ns| *ns < u64::MAX)
     }
 
-    /// Returns the end of the stream; `None` if no end is set yet.
+    /// Returns the time at which the stream ends. Returns `None` if this time has not been set yet.
     #[must_use]
     pub fn to_ns(&self) -> Option<u64> {
         Some(self.to_ns.load(Ordering::Acquire)).filter(|ns| *ns < u64::MAX)

@@ -1,4 +1,4 @@
-//! Computes the start times of a stream's operations from the plan.
+//! Computes from the plan when the operations of a stream start.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,40 +11,43 @@ use super::gate::StreamGate;
 use crate::arrival::{Rate, Recording, Schedule, Warp};
 use crate::trace::Replay;
 
-/// Times at which operations start, in nanoseconds from the start of the phase, in ascending order.
+/// Times at which operations start, in nanoseconds since the start of the phase. The times are in
+/// ascending order.
 pub type StartTimes = Box<dyn Iterator<Item = u64> + Send>;
 
-/// Rule by which the clients of a group start operations.
+/// Determines when the clients of a group start operations.
 pub enum Pace {
-    /// Each client always has `depth` operations outstanding.
+    /// Each client always has `depth` operations in flight.
     Closed {
         /// Number of operations that each client has in flight.
         depth: u32,
     },
-    /// Each client starts a batch of `depth` operations at the same time, when its previous batch
-    /// has completed.
+    /// Each client issues batches. It starts the `depth` operations of a batch at the same time,
+    /// when all operations of the previous batch have completed.
     Barrier {
-        /// Number of operations in a batch.
+        /// Number of operations in each batch.
         depth: u32,
     },
-    /// Like `Closed`, with a pause after each completion.
+    /// Each client always has `depth` operations in flight, except for a pause after each
+    /// completion.
     Thinking {
-        /// Number of operations that each client has in flight.
+        /// Maximum number of operations that each client has in flight.
         depth: u32,
-        /// Length of the pause after each completion.
+        /// Length of the pause after each completion, in ns.
         think_ns: u64,
     },
     /// Operations start at their scheduled times, even if earlier operations have not completed.
     Open {
-        /// Start times of each client.
+        /// For each client: the times at which its operations start.
         arrivals: Vec<StartTimes>,
         /// Maximum number of operations that all clients together have in flight.
         places: u32,
     },
-    /// Operations start by another rule, but only between two times, which a gate determines.
+    /// Operations start according to another pace, but only while a gate is open. The gate
+    /// determines when the stream starts and ends.
     Gated {
         gate: Arc<StreamGate>,
-        /// Rule that applies while the gate is open.
+        /// Pace that applies while the gate is open.
         pace: Box<Pace>,
     },
 }
@@ -61,7 +64,7 @@ impl std::fmt::Debug for Pace {
     }
 }
 
-/// Times at which a rate cap permits the start of an operation.
+/// Times at which a rate cap permits the start of one operation each.
 pub struct CapTurns(pub StartTimes);
 
 impl std::fmt::Debug for CapTurns {
@@ -70,13 +73,13 @@ impl std::fmt::Debug for CapTurns {
     }
 }
 
-/// Maximum total size of the buffers that a group of clients in an open loop uses.
+/// Maximum total size of the buffers for one group of clients in an open loop.
 const OPEN_ARENA_BYTES: u64 = 64 << 20;
 /// Maximum number of operations that one thread of an open loop has in flight.
 const OPEN_PLACES_MAX: u64 = 1024;
 
-/// Start times of a stream's operations. Each stream has one pace. From [`StreamPace::group`], each
-/// thread gets the part of its clients.
+/// Determines when the operations of a stream start. Each stream has one pace.
+/// [`StreamPace::group`] returns the part of the pace for the clients of one thread.
 #[derive(Debug)]
 pub struct StreamPace {
     schedule: Option<Schedule>,
@@ -91,11 +94,11 @@ pub struct StreamPace {
 }
 
 impl StreamPace {
-    /// Creates the pace of a plan's stream. Its operations have at most `size_bytes_max` bytes.
-    /// `read` returns the text of a file of recorded arrivals.
+    /// Creates the pace for a stream of a plan. `size_bytes_max` is the size of the stream's
+    /// largest operation. `read` returns the text of a file of recorded arrivals.
     ///
     /// # Errors
-    /// A rate is invalid, or the recording cannot be read.
+    /// Fails if a rate is invalid, or if the recording cannot be read.
     pub fn new(
         stream: &Stream,
         size_bytes_max: u32,
@@ -122,7 +125,7 @@ impl StreamPace {
                 let warp = Warp::Bursts { on_ns: *on_ns, off_ns: *off_ns };
                 Some(Schedule::Poisson { rate: rate(*rate_per_s)?, warp })
             }
-            // The times of the operations come from the trace ([`replayed`]).
+            // The trace determines when operations start ([`replayed`]).
             Arrival::Recorded { .. } if stream.trace.is_some() => None,
             Arrival::Recorded { file } => {
                 Some(Schedule::Recorded(recording(Path::new(file), read)?))
@@ -141,20 +144,20 @@ impl StreamPace {
         })
     }
 
-    /// Uses the start times of a trace, if the stream replays a trace.
+    /// If the stream replays a trace, uses the start times of the trace.
     #[must_use]
     pub fn replaying(self, replay: Option<&Arc<Replay>>) -> Self {
         Self { replay: replay.cloned(), ..self }
     }
 
-    /// Returns true if operations start at their times even if earlier operations have not
+    /// Returns true if operations start at scheduled times, even if earlier operations have not
     /// completed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Returns the pace of the clients `clients`, and their rate cap.
+    /// Returns the pace and the rate cap of the clients whose numbers are in `clients`.
     #[must_use]
     pub fn group(&self, clients: &[u32]) -> (Pace, Option<CapTurns>) {
         let depth = self.depth.max(1);
@@ -185,8 +188,9 @@ impl StreamPace {
     }
 }
 
-/// Returns the pace at which a trace is replayed: operations either start at the recorded times,
-/// with at most `depth` in flight, or `depth` operations are always in flight.
+/// Returns the pace for replaying a trace. If the recorded times are used, operations start at
+/// these times and at most `depth` of them are in flight. Otherwise, `depth` operations are always
+/// in flight.
 fn replayed(replay: &Arc<Replay>, depth: u32) -> Pace {
     if !replay.at_times() {
         return Pace::Closed { depth };
@@ -200,7 +204,7 @@ fn replayed(replay: &Arc<Replay>, depth: u32) -> Pace {
     Pace::Open { arrivals: vec![turns], places: depth }
 }
 
-/// Merges the start times of several clients into one ascending sequence.
+/// Merges the start times of several clients. The result is in ascending order.
 fn merged(turns: Vec<StartTimes>) -> StartTimes {
     let mut heads: Vec<_> = turns.into_iter().map(Iterator::peekable).collect();
     Box::new(std::iter::from_fn(move || {

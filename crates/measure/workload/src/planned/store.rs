@@ -1,21 +1,23 @@
-//! Converts the plan's mail store to a configuration.
+//! Converts the mail store of a plan to a configuration.
 
 use plimsoll_plan as plan;
 
 use super::PlannedError;
 use crate::mailbox::{DatabaseConfig, MailboxConfig, Mix, Pace};
 
-/// Factor that converts a share in percent to a whole number. Shares are exact to a hundredth of a
-/// percent.
+/// A share in percent is multiplied by this factor and rounded to a whole number. Shares are
+/// therefore exact to a hundredth of a percent.
 const MIX_SCALE: f64 = 100.0;
-/// Factor that converts the weights of a bias to whole numbers. They are exact to a thousandth.
+/// The weight of a database (bias) is multiplied by this factor and rounded to a whole number.
+/// Weights are therefore exact to a thousandth.
 const BIAS_SCALE: f64 = 1000.0;
 
-/// Creates the store's configuration. Databases are assigned to `database_directories` in rotation,
-/// and logs to the remaining directories.
+/// Creates the configuration of the mail store. The databases are assigned to the first
+/// `database_directories` directories in rotation. The logs are assigned to the other directories
+/// in rotation.
 ///
 /// # Errors
-/// A number in the plan is too large for a mail store.
+/// Fails if a number in the plan is too large for a mail store.
 pub fn config(
     mailbox: &plan::Mailbox,
     seed: u64,
@@ -26,7 +28,9 @@ pub fn config(
     let logs = directories.saturating_sub(database_directories).max(1);
     let pages = |bytes: u64| {
         u32::try_from(bytes / mailbox.page_size_bytes.max(1)).map_err(|_| {
-            PlannedError::Numbers("a database has more than 2^32 pages: plan more databases".into())
+            PlannedError::Numbers(
+                "a database has more than 2^32 pages: use more databases in the plan".into(),
+            )
         })
     };
     let bytes = |what: &str, value: u64| {

@@ -1,5 +1,5 @@
-//! Converts the plan's streams to the workload's streams. A plan causes the same operations on
-//! files, devices, NFS and S3.
+//! Converts the streams of a plan to streams of the workload. A plan causes the same operations on
+//! files, on devices, over NFS and on S3.
 
 use plimsoll_plan as plan;
 
@@ -7,18 +7,19 @@ use super::PlannedError;
 use crate::content::{ContentSpec, unit_bytes_for};
 use crate::matrix::{FileSet, StreamConfig};
 
-/// Number of small files of each client that exist when a stream with metadata operations starts.
+/// Number of small files that each client has when a stream with metadata operations starts.
 const NAMES_PER_CLIENT: u32 = 64;
 
-/// Multiplier of SplitMix64 (Steele, Lea and Flood, 2014), which gives each stream a different
+/// Multiplier of SplitMix64 (Steele, Lea and Flood, 2014). With it, each stream gets a different
 /// seed.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Creates the streams of `matrix`. The file table contains the files of all streams in order. A
-/// device is a single file, which all streams share; `device_bytes` is its size.
+/// Creates the streams of `matrix`. The file table contains the files of all streams, in the order
+/// of the streams. A device is a single file, which all streams share. `device_bytes` is the size
+/// of the device.
 ///
 /// # Errors
-/// A size is too large for a transfer, or there are too many files for a file table.
+/// Fails if a size is too large for a transfer, or if there are too many files for a file table.
 pub fn streams(
     matrix: &plan::Matrix,
     seed: u64,
@@ -90,8 +91,8 @@ fn config(
     })
 }
 
-/// If records are not whole sectors, rounds the size of a file down to whole records. Otherwise
-/// returns the size unchanged.
+/// If records do not consist of whole sectors, rounds the size of a file down to a multiple of the
+/// record size. Otherwise, returns the size unchanged.
 fn whole_records(file_size_bytes: u64, mut sizes_and_offsets: Vec<u64>) -> u64 {
     sizes_and_offsets.retain(|bytes| *bytes > 0);
     match unit_bytes_for(&sizes_and_offsets).map(u64::from) {
@@ -102,8 +103,8 @@ fn whole_records(file_size_bytes: u64, mut sizes_and_offsets: Vec<u64>) -> u64 {
     }
 }
 
-/// Returns the content of a stream's files. `unit_bytes` is the unit size of the whole data set,
-/// and `run` is the number of the run.
+/// Returns the specification of the content of a stream's files. `unit_bytes` is the unit size of
+/// the whole data set, and `run` is the number of the run.
 #[must_use]
 pub fn content(
     stream: &plan::Stream,
@@ -121,12 +122,12 @@ pub fn content(
     }
 }
 
-/// Returns the unit size of stamps and content. It is the largest unit size that divides every
-/// transfer size of every sweep point, every alignment and every file size.
+/// Returns the unit size for stamps and content. It is the largest unit size that divides every
+/// alignment, every file size and every transfer size at every point of a sweep.
 ///
 /// # Errors
-/// No unit size is possible, because the sizes are neither whole sectors nor multiples of one
-/// record size.
+/// Fails if no unit size is possible, because the sizes are neither whole sectors nor multiples of
+/// one record size.
 pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32, PlannedError> {
     let mut numbers = matrix.axes.sizes_bytes.clone();
     for stream in streams {
@@ -137,7 +138,7 @@ pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32
     numbers.retain(|number| *number > 0);
     unit_bytes_for(&numbers).ok_or_else(|| {
         let says = "sizes, offsets, alignments and file sizes must be multiples of 512 bytes, or \
-         multiples of one record size of at least 512 bytes, such as 2300";
+                    multiples of one record size of at least 512 bytes, such as 2300";
         PlannedError::Numbers(says.to_owned())
     })
 }

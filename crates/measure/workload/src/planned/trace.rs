@@ -1,4 +1,4 @@
-//! Converts a trace to the operations of a plan's stream.
+//! Converts a trace to operations of a stream in a plan.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use super::PlannedError;
 use crate::matrix::StreamConfig;
 use crate::trace::{Replay, Trace};
 
-/// Maps a trace to the file of the stream that replays it. The measured phase lasts `measure_ns`.
+/// Maps a trace to the data file of the stream that replays it. `measure_ns` is the length of the
+/// measured phase.
 ///
 /// # Errors
-/// The stream has no trace, or no operation of the trace fits in the file.
+/// Fails if the stream has no trace, or if no operation of the trace fits in the file.
 pub fn lay(
     configs: &mut [StreamConfig],
     matrix: &plan::Matrix,
@@ -29,7 +30,8 @@ pub fn lay(
         .map_err(PlannedError::numbers)?;
     let largest = replay.size_bytes_max();
     if config.all_sizes_bytes().last().is_none_or(|planned| *planned < u64::from(largest)) {
-        // Rounding to the alignment can make an operation larger than it is in the trace.
+        // An operation can become larger than in the trace, because its offset and size are rounded
+        // to the alignment.
         config
             .sizes
             .push(plan::SizeShare { size_bytes: largest.into(), share_percent: f64::MIN_POSITIVE });

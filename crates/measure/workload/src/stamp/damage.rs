@@ -1,4 +1,4 @@
-//! Expected content of units, and damage that was found.
+//! Expected content of units, and kinds of damage to units.
 
 use core::fmt;
 
@@ -7,15 +7,15 @@ use super::{Origin, Stamp};
 /// Expected content of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedContent {
-    /// Newest generation whose write was started. 0 means that this run has not written the unit,
-    /// so its content is not known.
+    /// Newest generation whose write was started. If it is 0, this run has not written the unit,
+    /// and the content of the unit is not known.
     pub generation: u32,
-    /// Number of older generations that the unit may also have, because a write was in flight,
-    /// failed, or overlapped with another write.
+    /// Number of older generations that the unit may also have. The reason is that a write was in
+    /// flight, failed, or overlapped with another write.
     pub back: u32,
     /// True if a write of the unit is in flight.
     pub in_flight: bool,
-    /// True if a read has already returned the newest generation intact.
+    /// True if a read has already returned the newest generation undamaged.
     pub seen: bool,
 }
 
@@ -31,96 +31,97 @@ impl ExpectedContent {
         self.generation.saturating_sub(self.back)
     }
 
-    /// Returns the state that the caller records when a read starts, and needs when the read ends.
+    /// Returns the state of the unit at the start of a read. The caller needs this state when the
+    /// read ends.
     #[must_use]
     pub fn read_start(&self) -> ReadStart {
         ReadStart { oldest: self.oldest(), settled: (!self.in_flight).then_some(self.generation) }
     }
 }
 
-/// State of a unit when a read of it started.
+/// State of a unit at the time at which a read of the unit started.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadStart {
     /// Oldest generation that the read may return.
     oldest: u32,
-    /// Newest generation when the read started; `None` if a write was in flight at that time.
+    /// Newest generation at the start of the read; `None` if a write was in flight at that time.
     settled: Option<u32>,
 }
 
 impl ReadStart {
-    /// Returns the content that the read may return. `now` is the expectation at the end of the
-    /// read.
+    /// Returns the content that the read may return. `now` is the expected content at the end of
+    /// the read.
     #[must_use]
     pub fn expected(self, now: ExpectedContent) -> ExpectedContent {
         ExpectedContent { back: now.generation - self.oldest.min(now.oldest()), ..now }
     }
 
-    /// Returns true if no write overlapped the read. Only then is it certain that the data remains
-    /// on the target: if two writes are in flight, the older one may reach the target after the
-    /// read.
+    /// Returns true if no write overlapped the read. Only then will the target certainly keep the
+    /// data that the read returned. If two writes are in flight, the older write may reach the
+    /// target after the read.
     #[must_use]
     pub fn was_alone(self, now: ExpectedContent) -> bool {
         !now.in_flight && self.settled == Some(now.generation)
     }
 }
 
-/// Kind of damage to a unit. The kinds are mutually exclusive; the text of each kind describes how
-/// it is recognised.
+/// Kind of damage to a unit. A unit has only one kind of damage. The comment of each kind describes
+/// how the damage is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// The last acknowledged write did not reach the target: every sector has the generation before
-    /// the expected generation, and no read has returned the expected generation yet. Content of an
-    /// earlier run counts as generation 0.
+    /// The last acknowledged write did not reach the target. Every sector has the generation before
+    /// the expected generation, and no read has returned the expected generation yet. Content from
+    /// an earlier run is treated as generation 0.
     Lost {
-        /// Generation that the unit has.
+        /// Generation that every sector of the unit has.
         found: u32,
     },
-    /// Old data is visible again: every sector has the same older generation. It is at least two
-    /// generations before the expected one. If a read has already returned the expected generation,
-    /// any older generation counts as stale.
+    /// Old data is visible again. Every sector has the same older generation, which is at least two
+    /// generations before the expected generation. If a read has already returned the expected
+    /// generation, any older generation counts as stale.
     Stale {
-        /// Generation of the old data; 0 is content of an earlier run.
+        /// Generation of the old data. It is 0 for content from an earlier run.
         found: u32,
     },
-    /// Each sector is intact and has the correct address, but the sectors are from different
+    /// Each sector is undamaged and has the correct address, but the sectors are from different
     /// writes.
     Torn {
-        /// Number of sectors with the expected generation.
+        /// Number of sectors that have the expected generation.
         sectors_new: u8,
-        /// Number of sectors with older generations.
+        /// Number of sectors that have an older generation.
         sectors_old: u8,
         sectors_zero: u8,
     },
-    /// At least one sector is from a write to another address (of this run), and the origin of
-    /// every sector is known.
+    /// At least one sector is from a write of this run to another address. The origin of every
+    /// sector is known.
     Misdirected {
-        /// Stamp of the write to that other address.
+        /// Stamp of the write to the other address.
         meant: Stamp,
         sectors: u8,
     },
-    /// At least one sector has content that was never written at this address, and is not all
-    /// zeroes.
+    /// At least one sector has content that was never written to this address and that is not only
+    /// zeros.
     Corrupt {
-        /// Number of sectors with such content.
+        /// Number of sectors whose content was never written to this address.
         sectors: u8,
-        /// Position in the unit of the first byte that differs from the best matching generation.
+        /// Position of the first wrong byte in the unit. The content is compared with the
+        /// generation that matches best.
         first_byte: u16,
-        /// Number of bits that differ from this generation.
+        /// Number of bits that differ from the generation that the unit matches best.
         bits: u32,
     },
     /// Every byte of the unit is zero.
     Unwritten,
-    /// Every sector has a generation whose write was not started yet. Either the record of
-    /// generations is older than the data, or another process writes to the target with the number
-    /// of this run.
+    /// Every sector has a generation whose write was not started. Either the record of generations
+    /// is older than the data, or another process writes to the target with the number of this run.
     Ahead {
-        /// Generation that the unit has.
+        /// Generation that every sector of the unit has.
         found: u32,
     },
 }
 
 impl Damage {
-    /// Returns the word for the kind of damage.
+    /// Returns the word for this kind of damage.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -146,14 +147,14 @@ impl fmt::Display for Damage {
             Self::Stale { found } => write!(f, "stale: the unit has generation {found}"),
             Self::Torn { sectors_new, sectors_old, sectors_zero } => write!(
                 f,
-                "torn: {sectors_new} sectors are new, {sectors_old} are old, and {sectors_zero} \
-                 are zero"
+                "torn: {sectors_new} sectors are new, {sectors_old} are old, and {sectors_zero} are \
+                 zero"
             ),
             Self::Misdirected { meant, sectors } => match meant.origin {
                 Origin::Place(offset_bytes) => write!(
                     f,
-                    "misdirected: {sectors} sectors were written for byte {offset_bytes} of \
-                     target {} (generation {})",
+                    "misdirected: {sectors} sectors were written for byte {offset_bytes} of target \
+                     {} (generation {})",
                     meant.target, meant.generation
                 ),
                 Origin::Shared(id) => {
@@ -176,25 +177,24 @@ impl fmt::Display for Damage {
 /// Result of checking a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The unit has exactly the expected generation.
+    /// The unit has exactly the expected generation, and no other generation is possible.
     Good,
     /// The unit has one of several possible generations, or a mixture of generations that an
     /// unfinished write can cause.
     Possible,
-    /// The content of the unit could not be predicted, so any content is accepted.
+    /// The expected content of the unit is not known, so any content is accepted.
     Unknown,
     /// The unit is damaged.
     Damaged(Damage),
 }
 
-/// A damaged unit.
+/// A damaged unit that was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub target: u32,
-    /// Offset of the unit in the target.
+    /// Byte offset of the unit in the target.
     pub offset_bytes: u64,
     pub expected: ExpectedContent,
-    /// Kind of damage to the unit.
     pub damage: Damage,
 }
 
@@ -206,14 +206,15 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Number of units with each verdict.
+/// Number of units, counted by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DamageCounts {
-    /// Number of units with exactly the expected content.
+    /// Number of units that have exactly the expected content.
     pub good: u64,
-    /// Number of units that have one of several possible generations.
+    /// Number of units that have one of several possible generations, or a permitted mixture of
+    /// them.
     pub possible: u64,
-    /// Number of units whose content could not be predicted.
+    /// Number of units whose content was not predictable.
     pub unknown: u64,
     /// [`Damage::Lost`].
     pub lost: u64,
@@ -264,7 +265,7 @@ impl DamageCounts {
         self.ahead += other.ahead;
     }
 
-    /// Returns the number of damaged units, with any kind of damage.
+    /// Returns the number of units that have any kind of damage.
     #[must_use]
     pub fn damaged(&self) -> u64 {
         self.lost

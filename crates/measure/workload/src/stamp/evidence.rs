@@ -1,28 +1,29 @@
-//! Determines the writes that produced the sectors of a unit.
+//! Determines which writes produced the sectors of a unit.
 
 use plimsoll_sys::simd::{SECTOR_BYTES, SECTORS_MAX, invert};
 
 use super::Stamp;
 use super::format::key_of;
 
-/// A write that may have produced sectors of the unit, and the sectors that match it.
+/// Write that may have produced some sectors of the unit, and the sectors that match this write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Explanation {
     pub(super) stamp: Stamp,
-    /// Bit `i` is set if sector `i` is exactly the sector that the write produced.
+    /// One bit for each sector. Bit `i` is set if sector `i` has exactly the content that the write
+    /// would produce.
     pub(super) sectors: u8,
 }
 
-/// Findings about the sectors of a unit.
+/// What is known about the sectors of a unit.
 pub(super) struct Evidence<'a> {
     unit: &'a [u8],
     pub(super) explanations: Vec<Explanation>,
-    /// Bit `i` is set if sector `i` is all zeros.
+    /// One bit for each sector. Bit `i` is set if sector `i` contains only zeros.
     pub(super) zero: u8,
 }
 
-/// Maximum number of writes that are compared with a unit: two for each sector, and the expected
-/// writes.
+/// Maximum number of writes with which a unit is compared. There may be two writes for each sector,
+/// and in addition the expected writes.
 const TRIES_MAX: usize = 40;
 
 impl<'a> Evidence<'a> {
@@ -36,7 +37,7 @@ impl<'a> Evidence<'a> {
         Self { unit, explanations: Vec::new(), zero }
     }
 
-    /// Returns the mask of all sectors of the unit.
+    /// Returns a mask in which the bits of all sectors of the unit are set.
     pub(super) fn all(&self) -> u8 {
         let sectors = self.unit.len().div_ceil(SECTOR_BYTES).min(SECTORS_MAX);
         (u16::MAX >> (16 - sectors)) as u8
@@ -61,13 +62,14 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Inverts the generator, with the key of a run, for the first bytes of each sector. Returns,
-    /// for each sector, the counter at which its unit would have started.
+    /// Inverts the generator for the first bytes of each sector, with the key of a run. For each
+    /// sector, returns the counter at which the content of the sector's unit would have started.
     pub(super) fn counters(&self, run: u64) -> Vec<(u64, u64)> {
         let key = key_of(run);
         let mut found = Vec::new();
         for (i, sector) in self.unit.chunks(SECTOR_BYTES).enumerate() {
-            // The first sector starts with the stamp, which is as long as two blocks.
+            // The first sector starts with the stamp. The stamp is as long as two blocks of the
+            // generator.
             let skip = if i == 0 { 2 } else { 0 };
             let Some(block) = sector.get(16 * skip..).and_then(|rest| rest.first_chunk()) else {
                 continue;
@@ -79,14 +81,14 @@ impl<'a> Evidence<'a> {
         found
     }
 
-    /// Returns the mask of the sectors that match a write or contain only zeroes.
+    /// Returns a mask of the sectors that match a write or contain only zeros.
     pub(super) fn explained(&self) -> u8 {
         self.explanations.iter().fold(self.zero, |all, e| all | e.sectors)
     }
 
-    /// Compares the unit with the write that most sectors match. Returns the first differing byte
-    /// and the number of differing bits. If no sector matches any write, uses the write
-    /// `otherwise`.
+    /// Compares the unit with the write that matches the largest number of sectors. Returns the
+    /// position of the first byte that differs, and the number of bits that differ. If no sector
+    /// matches any write, uses the write `otherwise`.
     pub(super) fn difference(&self, otherwise: Stamp) -> (u16, u32) {
         let best = self.explanations.iter().max_by_key(|e| e.sectors.count_ones());
         let made = best.map_or(otherwise, |e| e.stamp).render(self.unit.len()).unwrap_or_default();

@@ -1,18 +1,19 @@
-//! The 32 bytes at the start of a unit, little-endian:
+//! Layout of the 32 bytes at the start of a unit (little-endian):
 //!
 //! | bytes | meaning |
 //! |---|---|
 //! | 0-3 | CRC-32C of the 32 bytes, computed with zeros in bytes 0-3 |
 //! | 4-5 | `PL` |
 //! | 6 | number of sectors in the unit (1 to 8); bit 7 is set if the unit is a duplicate |
-//! | 7 | number of incompressible parts of 32 bytes (1 to 128) |
+//! | 7 | number of incompressible parts, which have 32 bytes each (1 to 128) |
 //! | 8-15 | byte offset in the target; for a duplicate, the number of its content |
 //! | 16-23 | number of the run |
-//! | 24-27 | generation; for a duplicate, 0 or 1 |
+//! | 24-27 | generation, which is 0 or 1 for a duplicate |
 //! | 28-31 | number of the target |
 //!
-//! Bytes 4 to 31 are then combined with a mask that is derived from the CRC. Without the mask, the
-//! fields that are equal in all stamps of a run would be compressible: 4 % of a unit of 512 bytes.
+//! Bytes 4 to 31 are then combined with a mask, which is computed from the CRC. Many fields are
+//! equal in all stamps of a run. Without the mask, these fields would be compressible. They are 4 %
+//! of a unit of 512 bytes.
 
 use plimsoll_sys::simd::{self, Kernels, STAMP_BYTES, Shape};
 
@@ -21,58 +22,59 @@ use crate::address::mix;
 const MAGIC: [u8; 2] = *b"PL";
 const DUPLICATE: u8 = 0x80;
 
-/// Bit that marks the counters of duplicates, because duplicates have no address.
+/// Bit that is set in the counters of duplicates. A duplicate has no address of its own, so its
+/// counter must not be mistaken for an address.
 const SHARED_BIT: u64 = 1 << 63;
 
-/// Number of counters in the largest unit. Each counter is for 16 bytes.
+/// Number of counter values that the largest unit uses. Each value generates 16 bytes.
 const UNIT_COUNTERS: u64 = 256;
 
-/// Origin of a unit's content. Together with run, target and generation, the origin identifies the
+/// Where the content of a unit comes from. Run, target, generation and origin together identify the
 /// content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// The content belongs to one address: the byte offset in the target.
+    /// The content belongs to one address. The value is the byte offset in the target.
     Place(u64),
-    /// Several addresses share the content: the number of the content.
+    /// Several addresses share the content. The value is the number of the content.
     Shared(u64),
 }
 
-/// Identity of a unit of content, which determines all of its bytes.
+/// Identity of a unit of content. All bytes of the unit can be computed from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
-    /// Number of the run that wrote the unit. Each run has a different number, so the data of two
-    /// runs always differs.
+    /// Number of the run that wrote the unit. Each run has a different number, so two runs never
+    /// write the same data.
     pub run: u64,
-    /// Number of the target (file or device) of the write.
+    /// Number of the file or device to which the unit was written.
     pub target: u32,
-    /// Number of writes to the address in this run, including this write. For a duplicate, 0 or 1
-    /// selects one of its two contents.
+    /// Number of writes to the address in this run, including this write. For a duplicate, the
+    /// value is 0 or 1, and selects one of the two contents of the duplicate.
     pub generation: u32,
-    /// Address of the unit, or number of its shared content.
+    /// Address of the unit, or the number of its shared content.
     pub origin: Origin,
-    /// Number of sectors of 512 bytes, 1 to 8.
+    /// Number of sectors in the unit, from 1 to 8. A sector has 512 bytes.
     pub sectors: u8,
-    /// Number of incompressible parts of 32 bytes, 1 to 16 for each sector.
+    /// Number of incompressible parts in the unit, from 1 to 16 for each sector. A part has 32
+    /// bytes.
     pub random_parts: u8,
 }
 
-/// Returns the key from which a run's content is generated.
+/// Returns the key from which the content of a run is generated.
 pub(crate) fn key_of(run: u64) -> [u64; 2] {
     [mix(run, 0), mix(run, 1)]
 }
 
-/// Returns the filler word of compressible content. It has no zero bytes, so that it differs from
-/// unwritten space.
+/// Returns the word with which compressible content is filled. It contains no zero bytes, so that
+/// it differs from space that was never written.
 pub(crate) fn filler_of(run: u64) -> u64 {
     mix(run, 2) | 0x0101_0101_0101_0101
 }
 
-/// Returns the stamp as four words. Whole words make this fast: assembling the stamp from bytes
-/// would take 28 ns.
+/// A stamp as four words. Whole words are faster: assembling the stamp from bytes would take 28 ns.
 type Words = [u64; 4];
 
-/// Combines all bytes except the CRC with the mask that is derived from a CRC. A second call
-/// restores the words.
+/// Combines all bytes except the CRC with a mask, which is computed from `crc`. A second call
+/// restores the original words.
 #[inline]
 fn mask(words: &mut Words, crc: u32) {
     for (i, word) in words.iter_mut().enumerate() {
@@ -91,7 +93,7 @@ fn bytes_of(words: &Words) -> [u8; STAMP_BYTES] {
 }
 
 impl Stamp {
-    /// Encodes the stamp as stored on the target.
+    /// Encodes the stamp in the form in which it is stored on the target.
     #[must_use]
     #[inline]
     pub fn encode(&self, kernels: Kernels) -> [u8; STAMP_BYTES] {
@@ -112,7 +114,8 @@ impl Stamp {
         bytes_of(&words)
     }
 
-    /// Parses a stamp at the start of a unit; `None` if there is no stamp, or the stamp is damaged.
+    /// Parses the stamp at the start of a unit. Returns `None` if there is no stamp, or if the
+    /// stamp is damaged.
     #[must_use]
     pub fn decode(unit: &[u8]) -> Option<Self> {
         let bytes: &[u8; STAMP_BYTES] = unit.first_chunk()?;
@@ -136,12 +139,12 @@ impl Stamp {
             sectors: sectors & !DUPLICATE,
             random_parts: (head >> 56) as u8,
         };
-        // If the stamp describes an impossible unit, another program wrote it, even if its checksum
-        // is right.
+        // If the stamp describes an impossible unit, another program wrote the stamp, although its
+        // checksum is right.
         Shape::new(stamp.sectors.into(), stamp.random_parts.into(), 0).map(|_| stamp)
     }
 
-    /// Returns the counter of the generator at which the unit's content starts.
+    /// Returns the counter value with which the generator starts the content of the unit.
     #[inline]
     pub(crate) fn counter(&self) -> (u64, u64) {
         let high = u64::from(self.target) << 32 | u64::from(self.generation);
@@ -152,15 +155,15 @@ impl Stamp {
         (high, low)
     }
 
-    /// Returns the target, generation and origin of the unit whose content starts at a counter of
-    /// the generator; `None` if no unit of `unit_bytes` can start at this counter.
+    /// Finds the unit whose content starts at this counter of the generator. Returns its target,
+    /// generation and origin; `None` if no unit of `unit_bytes` can start at this counter.
     pub(crate) fn from_counter(
         (high, low): (u64, u64),
         unit_bytes: u64,
     ) -> Option<(u32, u32, Origin)> {
         let origin = if low & SHARED_BIT == 0 {
             // If units do not consist of whole sectors, a unit may start in the middle of the 16
-            // bytes of a counter.
+            // bytes of one counter value.
             let offset_bytes = low.checked_mul(16)?.checked_next_multiple_of(unit_bytes)?;
             (offset_bytes / 16 == low).then_some(Origin::Place(offset_bytes))?
         } else {
@@ -171,20 +174,20 @@ impl Stamp {
         Some(((high >> 32) as u32, high as u32, origin))
     }
 
-    /// Returns the total size of the unit's whole sectors.
+    /// Returns the total size of the whole sectors in the unit, in bytes.
     #[must_use]
     pub fn unit_bytes(&self) -> usize {
         usize::from(self.sectors) * simd::SECTOR_BYTES
     }
 
-    /// Returns the layout of the unit; `None` if the stamp describes an impossible layout.
+    /// Returns the layout of the unit. Returns `None` if the stamp describes an impossible layout.
     #[must_use]
     pub fn shape(&self) -> Option<Shape> {
         Shape::new(self.sectors.into(), self.random_parts.into(), filler_of(self.run))
     }
 
-    /// Fills the part of a unit after its whole sectors. It is shorter than a sector, and
-    /// incompressible.
+    /// Fills the part of a unit that follows the whole sectors. This part is incompressible, and it
+    /// is shorter than a sector.
     #[inline]
     pub(crate) fn fill_tail(&self, kernels: Kernels, tail: &mut [u8]) {
         let (high, low) = self.counter();
@@ -192,7 +195,7 @@ impl Stamp {
         kernels.fill_at(key_of(self.run), high, low.wrapping_add(sectors_counters), tail);
     }
 
-    /// Returns true if `tail` is exactly the part that follows this unit's whole sectors.
+    /// Returns true if `tail` is exactly the part of this unit that follows the whole sectors.
     #[inline]
     pub(crate) fn has_tail(&self, kernels: Kernels, tail: &[u8]) -> bool {
         if tail.is_empty() {
@@ -204,8 +207,8 @@ impl Stamp {
         expected == tail
     }
 
-    /// Generates the unit of this stamp again. Returns `None` if the stamp describes an impossible
-    /// layout, or if the size of the unit is not `size_bytes`.
+    /// Generates the unit that this stamp identifies. Returns `None` if the stamp describes an
+    /// impossible layout, or if the size of the unit is not `size_bytes`.
     #[must_use]
     pub(crate) fn render(&self, size_bytes: usize) -> Option<Vec<u8>> {
         let kernels = Kernels::best();

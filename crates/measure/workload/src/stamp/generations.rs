@@ -1,16 +1,16 @@
-//! Expected generation of each unit, in five bytes per unit.
+//! Expected generation of each unit. It is stored in five bytes for each unit.
 //!
-//! Four bytes count the writes of the unit. The fifth byte describes how certain it is that the
-//! unit has this generation:
+//! Four bytes of an entry count the writes of the unit. The fifth byte is the state of the entry:
+//! it shows which other generations the unit may have.
 //!
 //! | bits | meaning |
 //! |---|---|
 //! | 0-2, 6 | number of writes in flight (15: the entry is being changed) |
-//! | 3-5 | number of older generations that are also possible (7: any) |
-//! | 7 | set if a read returned the current generation intact |
+//! | 3-5 | number of older generations that are also possible (7: any generation is possible) |
+//! | 7 | set if a read has returned the current generation undamaged |
 //!
-//! Threads share the entries without a global lock: a compare-and-swap locks one entry for the few
-//! instructions that change it.
+//! Threads share the entries without a global lock. To change an entry, a thread locks only this
+//! entry, with a compare-and-swap and for a few instructions.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
@@ -18,50 +18,50 @@ use super::ExpectedContent;
 
 const FLIGHT: u8 = 0x47;
 const TAKEN: u8 = FLIGHT;
-/// Maximum number of writes that one unit may have in flight.
+/// Maximum number of writes of one unit that may be in flight.
 const FLIGHT_MAX: u8 = 14;
 const BACK_SHIFT: u8 = 3;
 const BACK: u8 = 0x07 << BACK_SHIFT;
 const BACK_MAX: u8 = 7;
 const SEEN: u8 = 0x80;
-/// Value of the count for a unit that is no longer tracked.
+/// Value of the count that marks a unit as no longer tracked.
 const GIVEN_UP: u32 = u32::MAX;
 
-/// Returns the number of writes in flight from a state byte.
+/// Returns the number of writes in flight that a state byte contains.
 #[inline]
 const fn flight_of(state: u8) -> u8 {
     state & 0x07 | (state & 0x40) >> 3
 }
 
-/// Returns the bits of the state byte for a number of writes in flight.
+/// Converts a number of writes in flight to the bits of a state byte.
 #[inline]
 const fn flight_bits(flight: u8) -> u8 {
     flight & 0x07 | (flight & 0x08) << 3
 }
 
-/// The generations of a target's units.
+/// Generations of all units of a target.
 #[derive(Debug)]
 pub struct Generations {
     counts: Box<[AtomicU32]>,
     states: Box<[AtomicU8]>,
 }
 
-/// Ticket for a started write. The caller must end the write with it.
+/// Ticket for a write that was started. The caller must pass the ticket back when the write ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a started write must be ended, or its unit stays uncertain"]
 pub struct Ticket {
     pub unit: u64,
-    /// Generation that the write must contain.
+    /// Generation of the content that the write must contain.
     pub generation: u32,
     /// True if no other write of the unit was in flight when this write started.
     alone: bool,
 }
 
 impl Generations {
-    /// Memory that one unit needs, in bytes.
+    /// Number of bytes of memory that one unit needs.
     pub const BYTES_PER_UNIT: usize = 5;
 
-    /// Creates the generations of unwritten units.
+    /// Creates the generations of units that were never written.
     #[must_use]
     pub fn new(units: usize) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Generations {
         self.counts.len()
     }
 
-    /// Locks an entry, changes it and stores it.
+    /// Locks an entry, changes it and stores the changed entry.
     #[inline]
     fn change<T>(&self, unit: u64, change: impl Fn(&AtomicU32, &mut u8) -> T) -> Option<T> {
         let at = usize::try_from(unit).ok()?;
@@ -99,9 +99,10 @@ impl Generations {
         Some(result)
     }
 
-    /// Starts a write: counts it and returns its generation. `None` if the unit does not exist,
-    /// already has 14 writes in flight, or had 2^32 - 1 writes. If the write is issued
-    /// nevertheless, the content is unknown ([`Generations::give_up`]).
+    /// Starts a write: counts the write and returns a ticket with its generation. Returns `None` if
+    /// the unit does not exist, already has 14 writes in flight, or already had 2^32 - 1 writes. If
+    /// the write is issued nevertheless, the content of the unit is unknown
+    /// ([`Generations::give_up`]).
     #[inline]
     pub fn begin(&self, unit: u64) -> Option<Ticket> {
         self.change(unit, |count, state| {
@@ -117,8 +118,8 @@ impl Generations {
         })?
     }
 
-    /// Ends an acknowledged write. If no other write of the unit was in flight at the same time,
-    /// the content of the unit is known again.
+    /// Ends a write that was acknowledged. If no other write of the unit was in flight at the same
+    /// time, the content of the unit is known again.
     #[inline]
     pub fn end(&self, ticket: Ticket) {
         self.change(ticket.unit, |count, state| {
@@ -129,7 +130,7 @@ impl Generations {
         });
     }
 
-    /// Ends a write that failed or was abandoned. The content of the unit is uncertain until the
+    /// Ends a write that failed or was abandoned. The content of the unit is uncertain until its
     /// next write.
     pub fn fail(&self, ticket: Ticket) {
         self.change(ticket.unit, |_, state| {
@@ -138,8 +139,8 @@ impl Generations {
         });
     }
 
-    /// Stops tracking a unit. From then on, [`Generations::begin`] returns `None` for the unit, and
-    /// it has no expected content.
+    /// Stops tracking a unit. After that, [`Generations::begin`] returns `None` for the unit, and
+    /// the unit has no expected content.
     pub fn give_up(&self, unit: u64) {
         self.change(unit, |count, state| {
             count.store(GIVEN_UP, Ordering::Relaxed);
@@ -147,9 +148,9 @@ impl Generations {
         });
     }
 
-    /// Records that a read returned the current generation intact, while no write overlapped it
-    /// ([`super::ReadStart::was_alone`]). From then on, an older generation is reported as stale
-    /// rather than lost.
+    /// Records that a read returned the current generation undamaged while no write overlapped the
+    /// read ([`super::ReadStart::was_alone`]). After that, an older generation of the unit is
+    /// reported as stale and not as lost.
     #[inline]
     pub fn saw(&self, unit: u64, generation: u32) {
         self.change(unit, |count, state| {
@@ -179,7 +180,7 @@ impl Generations {
         found.flatten().unwrap_or_default()
     }
 
-    /// Records that every unit was written once, as after a layout.
+    /// Records that every unit was written once, which is the state after a layout.
     pub fn written_once(&self) {
         for (count, state) in self.counts.iter().zip(&self.states) {
             count.store(1, Ordering::Relaxed);
@@ -187,8 +188,8 @@ impl Generations {
         }
     }
 
-    /// Calls `each` with the bytes of each entry: the count in little-endian order, then the state.
-    /// The caller stores them in a file that outlives the process.
+    /// Calls `each` with the bytes of each entry: the count in little-endian order, and then the
+    /// state. The caller stores the bytes in a file.
     pub fn save(&self, mut each: impl FnMut([u8; Self::BYTES_PER_UNIT])) {
         for (count, state) in self.counts.iter().zip(&self.states) {
             let [a, b, c, d] = count.load(Ordering::Relaxed).to_le_bytes();
@@ -196,8 +197,9 @@ impl Generations {
         }
     }
 
-    /// Parses the bytes of [`Generations::save`]. Writes that were in flight when the bytes were
-    /// saved have an uncertain outcome. Bytes after the last whole entry are ignored.
+    /// Restores the entries from the bytes that [`Generations::save`] produced. If a write was in
+    /// flight when the bytes were saved, the result of the write is uncertain. Bytes after the last
+    /// whole entry are ignored.
     #[must_use]
     pub fn load(bytes: &[u8]) -> Self {
         let (entries, _) = bytes.as_chunks::<{ Self::BYTES_PER_UNIT }>();
@@ -249,8 +251,8 @@ mod tests {
         g.end(b);
         g.end(a);
         assert_eq!(g.expected(0), expected(3, 2, false, false));
-        // Either generation may have reached the target last. After a read has returned the newer
-        // generation, the content is known again.
+        // The two writes overlapped, so either of them may have reached the target last. After a
+        // read has returned the newer generation, the content is known again.
         g.saw(0, 2);
         assert_eq!(g.expected(0).back, 2);
         g.saw(0, 3);

@@ -1,7 +1,7 @@
-//! Verification of data that was read.
+//! Verifies data that was read from a target.
 //!
-//! Normally, the expected unit is generated again and compared in one pass. Only a unit that
-//! differs is examined sector by sector.
+//! Usually, the expected unit is generated again and compared in one pass. Only if a unit differs,
+//! it is examined sector by sector.
 
 use super::evidence::Evidence;
 use super::{Damage, ExpectedContent, Finding, Origin, Stamp, Verdict};
@@ -14,25 +14,25 @@ pub struct Verifier<'a> {
     earlier_runs: &'a [u64],
 }
 
-/// Result of examining a unit whose expected content is not known.
+/// Result of examining a unit without knowing its expected content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inspection {
-    /// The unit is intact: it matches its stamp exactly.
+    /// The unit is undamaged: it has exactly the content that its stamp identifies.
     Whole(Stamp),
-    /// The unit has a valid stamp, but some sectors do not match the stamp.
+    /// The unit has a valid stamp, but some of its sectors do not match the stamp.
     Broken {
         stamp: Stamp,
         /// Number of sectors that do not match the stamp.
         sectors: u8,
     },
-    /// The unit is all zeros.
+    /// The unit contains only zeros.
     Zero,
-    /// The unit has no valid stamp: its data is from another program, or the stamp is damaged.
+    /// The unit has no valid stamp. Either another program wrote its data, or the stamp is damaged.
     Foreign,
 }
 
-/// Checks one unit against its own stamp. `unit` must contain the whole unit from its first byte
-/// on; a truncated unit counts as damaged.
+/// Compares one unit with the content that its own stamp identifies. `unit` must contain the whole
+/// unit, starting with its first byte. A truncated unit counts as damaged.
 #[must_use]
 pub fn inspect(unit: &[u8]) -> Inspection {
     let Some(stamp) = Stamp::decode(unit) else {
@@ -51,11 +51,12 @@ pub fn inspect(unit: &[u8]) -> Inspection {
 }
 
 impl<'a> Verifier<'a> {
-    /// Creates a verifier of `content`; `None` if the content has no stamps.
+    /// Creates a verifier for `content`. Returns `None` if the content has no stamps.
     ///
-    /// `earlier_runs` are the numbers of earlier runs that wrote content of the same specification
-    /// to the same targets. They are needed to recognise a torn write over data of an earlier run.
-    /// Without them, it is reported as corrupt, unless the first sector is from the earlier run.
+    /// `earlier_runs` contains the numbers of earlier runs that wrote content with the same
+    /// specification to the same targets. With these numbers, the verifier recognises a torn write
+    /// that replaced data of an earlier run. Without them, it reports such a unit as corrupt,
+    /// unless the first sector is from the earlier run.
     #[must_use]
     pub fn new(content: &'a Content, earlier_runs: &'a [u64]) -> Option<Self> {
         content.has_stamps().then_some(Self { content, earlier_runs })
@@ -67,13 +68,14 @@ impl<'a> Verifier<'a> {
         self.content.unit_bytes()
     }
 
-    /// Checks every byte read from `offset_bytes` of `target`. `expected` returns the expected
-    /// content of the unit with a given number in the target. `each` receives every unit whose
-    /// verdict is not [`Verdict::Good`]. Returns the number of good units.
+    /// Checks every byte of `bytes`, which was read from `target` at `offset_bytes`. `expected`
+    /// returns the expected content of a unit; its argument is the number of the unit in the
+    /// target. `each` is called for every unit whose verdict is not [`Verdict::Good`]. Returns the
+    /// number of units whose verdict is [`Verdict::Good`].
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] if the data does not consist of whole units; then nothing was
-    /// checked.
+    /// [`ContentError::Misaligned`] if the data is not a multiple of the unit size. In this case,
+    /// nothing was checked.
     pub fn check(
         &self,
         target: u32,
@@ -99,8 +101,8 @@ impl<'a> Verifier<'a> {
         Ok(good)
     }
 
-    /// Like [`Verifier::check`], but returns the damaged units as findings; possible and unknown
-    /// units are not damaged.
+    /// Does the same as [`Verifier::check`], but returns the damaged units as findings. Units whose
+    /// verdict is possible or unknown are not damaged.
     ///
     /// # Errors
     /// See [`Verifier::check`].
@@ -122,8 +124,8 @@ impl<'a> Verifier<'a> {
         Ok(found)
     }
 
-    /// Determines the verdict of one unit. This is slow, so use it for units that differ from the
-    /// expectation.
+    /// Determines the verdict for one unit. This function is slow. Use it only for units that
+    /// differ from the expected content.
     #[must_use]
     pub fn judge(
         &self,
@@ -135,8 +137,8 @@ impl<'a> Verifier<'a> {
         if expected.generation == 0 {
             return Verdict::Unknown;
         }
-        // The content of a unit before its first write is unknown, so any content is accepted until
-        // this write has completed.
+        // Before the first write of a unit has completed, the content of the unit is unknown. Any
+        // content is therefore accepted until then.
         if expected.oldest() == 0 {
             let newest = self.content.stamp(target, unit, expected.generation);
             let is_good = self.content.is_unit(&newest, bytes);
@@ -157,15 +159,15 @@ struct Case<'a> {
     expected: ExpectedContent,
 }
 
-/// Number of generations that are tried, although the data contains no hint of them. They directly
-/// precede the possible generations.
+/// Number of older generations that are tried although the data contains no hint of them. They are
+/// the generations just before the possible generations.
 const LOOK_BACK: u32 = 8;
-/// Maximum number of overlapping writes whose mixture is examined. If more writes of a unit
-/// overlap, the unit counts as unknown.
+/// Maximum number of overlapping writes whose mixtures are examined. If more writes of a unit
+/// overlap, the verdict for the unit is unknown.
 const MIXTURE_MAX: u32 = 16;
 
 impl Case<'_> {
-    /// Returns the stamp of the address at a generation.
+    /// Returns the stamp of this unit's address for one generation.
     fn own(&self, generation: u32) -> Stamp {
         self.content.stamp(self.target, self.unit, generation)
     }
@@ -193,10 +195,10 @@ impl Case<'_> {
         }
     }
 
-    /// Returns true if each byte is from one of the possible writes. Linux does not isolate
-    /// buffered operations on the same bytes: a read may copy a page while a write changes it, and
-    /// io_uring may interrupt a write and complete it after another write. The boundary between the
-    /// data of two writes may then be at any byte of the unit.
+    /// Returns true if each byte of the unit is from one of the possible writes. Linux does not
+    /// isolate buffered operations on the same bytes. A read may copy a page while a write changes
+    /// it. Also, io_uring may interrupt a write and complete it after another write. The boundary
+    /// between the data of two writes may therefore be at any byte of the unit.
     fn is_mixture(&self, bytes: &[u8]) -> bool {
         if !(1..MIXTURE_MAX).contains(&self.expected.back) {
             return false;
@@ -208,9 +210,9 @@ impl Case<'_> {
         bytes.iter().enumerate().all(is_written)
     }
 
-    /// Tries the writes that may have produced these bytes: the expected write, earlier writes, and
-    /// the writes that the stamp and the sectors suggest. The order matters: the first write that
-    /// explains the whole unit is the result.
+    /// Tries the writes that may have produced the bytes of the unit: the expected write, earlier
+    /// writes, and the writes that the stamp and the sectors indicate. The order matters, because
+    /// the first write that explains the whole unit is the result.
     fn collect(&self, evidence: &mut Evidence<'_>, bytes: &[u8]) {
         let newest = self.expected.generation;
         let oldest = self.expected.oldest().max(newest.saturating_sub(LOOK_BACK));
@@ -233,8 +235,8 @@ impl Case<'_> {
         }
     }
 
-    /// Returns the generation of a write to this address, or 0 if another run wrote it. `None` if
-    /// the write belongs to another address.
+    /// Returns the generation of a write to this address. Returns 0 if another run made the write,
+    /// and `None` if the write was to another address.
     fn generation_here(&self, stamp: &Stamp) -> Option<u32> {
         let here = match stamp.origin {
             Origin::Place(offset_bytes) => {
@@ -251,8 +253,8 @@ impl Case<'_> {
         }
         match stamp.origin {
             Origin::Place(_) => Some(stamp.generation),
-            // The contents of a duplicate alternate, so many generations have this content. The
-            // newest of them is returned.
+            // The two contents of a duplicate alternate, so many generations have this content.
+            // This function returns the newest of these generations.
             Origin::Shared(_) => {
                 let newest = self.expected.generation;
                 (newest.saturating_sub(1)..=newest).rev().find(|g| self.own(*g) == *stamp)
@@ -260,7 +262,7 @@ impl Case<'_> {
         }
     }
 
-    /// Determines the verdict of a unit that is entirely from one write.
+    /// Determines the verdict for a unit whose sectors are all from one write.
     fn whole(&self, stamp: Stamp) -> Verdict {
         let expected = &self.expected;
         let Some(found) = self.generation_here(&stamp) else {
@@ -276,14 +278,14 @@ impl Case<'_> {
         if found >= expected.oldest() {
             return Verdict::Possible;
         }
-        // The unit is lost if exactly one acknowledged write is missing. Writes with an uncertain
-        // outcome do not count.
+        // The unit is lost if exactly one acknowledged write is missing. Writes whose result is
+        // uncertain are not counted.
         let is_last = found + 1 == expected.oldest() && !expected.seen;
         Verdict::Damaged(if is_last { Damage::Lost { found } } else { Damage::Stale { found } })
     }
 
-    /// Determines the verdict of a unit whose sectors are from several writes, or of which some
-    /// sectors match no known write.
+    /// Determines the verdict for a unit whose sectors are from several writes, or that contains
+    /// sectors from no known write.
     fn parts(&self, evidence: &Evidence<'_>) -> Verdict {
         let unexplained = evidence.all() & !evidence.explained();
         if unexplained != 0 {

@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::{CHUNK_BYTES, Trace, TraceOperation, chunks};
 
-/// Maximum number of different sizes that the statistics list.
+/// Maximum number of different transfer sizes that the statistics list.
 const SIZES_MAX: usize = 64;
-/// Alignments to check, from the block size of most devices and file systems down to a sector.
+/// Alignments that are checked. They range from 4 KiB, the block size of most devices and file
+/// systems, down to the size of a sector.
 const ALIGN_BYTES: [u64; 4] = [4096, 2048, 1024, 512];
 
-/// A transfer size and its frequency.
+/// A transfer size, and how often it occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeCount {
-    /// Transfer size in bytes.
+    /// Size of the transfers in bytes.
     pub size_bytes: u64,
-    /// Number of operations of this size.
+    /// Number of operations with this size.
     pub count: u64,
 }
 
@@ -27,23 +28,25 @@ pub struct Figures {
     pub flushes: u64,
     /// Total size of the reads and writes, in bytes.
     pub bytes: u64,
-    /// Total size of the reads, in bytes.
+    /// Total size of the reads in bytes.
     pub read_bytes: u64,
-    /// Time from the first operation to the last.
+    /// Time between the first operation and the last operation, in ns.
     pub span_ns: u64,
-    /// End of the address space that the trace uses.
+    /// End of the address space that the trace uses, in bytes.
     pub extent_bytes: u64,
-    /// Total size of the pieces that the trace touches.
+    /// Total size of the pieces that the trace touches, in bytes.
     pub touched_bytes: u64,
-    /// Largest alignment, up to 4 KiB, that divides every offset and size; 512 if none does.
+    /// Largest alignment, up to 4 KiB, that divides every offset and every size. It is 512 if no
+    /// alignment divides all of them.
     pub align_bytes: u64,
-    /// Sizes with their frequencies, the smallest first. If there are more than 64 sizes, the
-    /// rarest sizes are not listed; they are counted with the next larger listed size.
+    /// Transfer sizes and their frequencies, sorted by size. If there are more than 64 sizes, the
+    /// rarest sizes are not listed. Their operations are counted with the next larger size in the
+    /// list.
     pub sizes: Vec<SizeCount>,
 }
 
 impl Trace {
-    /// Returns the statistics of the trace.
+    /// Computes the statistics of the trace.
     #[must_use]
     pub fn figures(&self) -> Figures {
         let mut figures = Figures {
@@ -81,7 +84,7 @@ impl Trace {
         figures
     }
 
-    /// Returns the numbers of the touched pieces in ascending order.
+    /// Returns the numbers of the pieces that the trace touches, in ascending order.
     pub(super) fn touched(&self) -> Vec<u64> {
         let mut all = HashSet::new();
         let mut last = None;
@@ -98,8 +101,8 @@ impl Trace {
     }
 }
 
-/// Returns the most frequent sizes and the largest size. All other sizes are counted with the next
-/// larger returned size.
+/// Returns the most frequent sizes, and the largest size. Operations with another size are counted
+/// with the next larger size in the result.
 fn fold(sizes: BTreeMap<u64, u64>) -> Vec<SizeCount> {
     let mut all: Vec<SizeCount> =
         sizes.into_iter().map(|(size_bytes, count)| SizeCount { size_bytes, count }).collect();

@@ -1,16 +1,16 @@
-//! Maps the operations of a trace to a target of another size.
+//! Maps the operations of a trace to a target that has another size.
 //!
-//! | rule | new address of a byte | preserved properties |
+//! | rule | new address of a byte | properties that are preserved |
 //! |---|---|---|
-//! | keep | unchanged | all; operations beyond the end of the target are skipped |
-//! | compact | the pieces of 1 MiB that the trace touches follow one another, in ascending order | order, alignment, runs across touched pieces |
-//! | wrap | the old address modulo the target's size | alignment and runs; several old addresses may have the same new address |
-//! | scale | the piece number is scaled by the ratio of target size to trace size; the offset in the piece is unchanged | spread, alignment, runs within a piece |
-//! | fit | keep if the address space fits on the target, otherwise compact; if that does not fit either, compact and then wrap | |
+//! | keep | unchanged | all; operations after the end of the target are skipped |
+//! | compact | the pieces of 1 MiB that the trace touches follow one another, in ascending order | order, alignment, sequential runs that cross touched pieces |
+//! | wrap | the old address modulo the target's size | alignment and sequential runs; several old addresses may have the same new address |
+//! | scale | the piece number is multiplied by the target size and divided by the trace size; the offset in the piece is unchanged | spread, alignment, sequential runs within a piece |
+//! | fit | as for keep, if the address space fits on the target; otherwise as for compact; if the touched pieces do not fit either, as for compact followed by wrap | the properties of the rule that applies |
 //!
 //! If an operation would cross the end of the target, its offset is decreased, so that the
-//! operation ends at the end of the target. Offsets are rounded down and sizes are rounded up to
-//! the alignment in the plan.
+//! operation ends at the end of the target. Offsets are rounded down to a multiple of the alignment
+//! in the plan. Sizes are rounded up to a multiple of this alignment.
 
 use std::collections::HashSet;
 
@@ -18,10 +18,10 @@ use plimsoll_plan::TraceMap;
 
 use super::{CHUNK_BYTES, Event, Trace, chunks};
 
-/// Mapping of a trace to a target.
+/// Result of mapping a trace to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Name of the mapping rule that was applied.
+    /// Name of the rule by which the trace was mapped.
     pub rule: &'static str,
     /// Size of the target in bytes.
     pub target_bytes: u64,
@@ -29,15 +29,16 @@ pub struct Mapping {
     pub extent_bytes: u64,
     /// Total size of the pieces that the trace touches, in bytes.
     pub touched_bytes: u64,
-    /// Total size of the pieces of the target that operations touch, in bytes.
+    /// Total size of the pieces that the operations touch on the target, in bytes.
     pub mapped_bytes: u64,
-    /// Number of operations that were moved to another address.
+    /// Number of operations whose address was changed.
     pub moved: u64,
-    /// Number of operations whose target address belongs to several addresses of the trace.
+    /// Number of operations whose target address is the address of several bytes of the trace.
     pub folded: u64,
     /// Number of operations whose offset or size was rounded.
     pub rounded: u64,
-    /// Number of operations that were skipped because they are beyond the end of the target.
+    /// Number of operations that were skipped, because their address is after the end of the
+    /// target.
     pub outside: u64,
 }
 
@@ -80,11 +81,11 @@ impl Rule {
         }
     }
 
-    /// Returns the target address of a byte of the trace. Also returns whether other bytes may have
-    /// the same target address.
+    /// Returns the target address for a byte of the trace. Also returns true if other bytes of the
+    /// trace may have the same target address.
     fn place(&self, at: u64, target_bytes: u64) -> (u64, bool) {
         let dense = |touched: &[u64]| {
-            // The list contains every piece in which an operation begins.
+            // This list contains every piece in which an operation starts.
             let rank = touched.binary_search(&(at / CHUNK_BYTES)).unwrap_or_else(|rank| rank);
             (rank as u64).saturating_mul(CHUNK_BYTES).saturating_add(at % CHUNK_BYTES)
         };
@@ -103,8 +104,8 @@ impl Rule {
     }
 }
 
-/// Maps a trace to a target of `target_bytes`, with offsets and sizes that are multiples of
-/// `align_bytes`.
+/// Maps a trace to a target that has `target_bytes` bytes. The new offsets and sizes are multiples
+/// of `align_bytes`.
 pub(super) fn map(
     mut trace: Trace,
     rule: TraceMap,
@@ -161,8 +162,8 @@ pub(super) fn map(
     (events, mapping)
 }
 
-/// Returns the total size of the distinct pieces of the target that operations touch. The last
-/// piece of the target may be shorter.
+/// Returns the total size of the pieces that the operations touch on the target. Each piece is
+/// counted once. The last piece of the target may be shorter than the other pieces.
 fn mapped_bytes(events: &[Event], target_bytes: u64) -> u64 {
     let mut pieces = HashSet::new();
     for event in events.iter().filter(|event| event.requested.moves()) {

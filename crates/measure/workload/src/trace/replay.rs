@@ -1,4 +1,4 @@
-//! A trace that is mapped to a target, and the cursor of the client that issues its operations.
+//! A trace that was mapped to a target, and the cursor of the client that issues its operations.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use plimsoll_plan::TraceSource;
 use super::map::map;
 use super::{Event, Mapping, Trace, TraceOperation};
 
-/// Error: no operation of a trace fits on the target.
+/// Error: no operation of the trace fits on the target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no operation of the trace {file} fits on the target, which has {target_bytes} bytes")]
 pub struct NothingFits {
@@ -17,23 +17,23 @@ pub struct NothingFits {
     pub target_bytes: u64,
 }
 
-/// Statistics of the operations that are due in the measured phase.
+/// Totals of the operations that are due in the measured phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayTotals {
-    /// Number of reads and writes.
+    /// Number of reads and writes that are due in the measured phase.
     pub operations: u64,
     pub reads: u64,
     pub flushes: u64,
-    /// Total size of these reads and writes, in bytes.
+    /// Total size of the reads and writes that are due in the measured phase, in bytes.
     pub bytes: u64,
-    /// Time from the first operation to the last.
+    /// Time between the first operation and the last operation, in ns.
     pub span_ns: u64,
 }
 
-/// A trace that is mapped to a target.
+/// A trace that was mapped to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
-    /// The operations in the order of their start times.
+    /// Operations on the target, sorted by their start times.
     events: Vec<Event>,
     mapping: Mapping,
     due: ReplayTotals,
@@ -42,8 +42,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Maps a trace to a target of `target_bytes`, with offsets and sizes that are multiples of
-    /// `align_bytes`, for a measured phase of `measure_ns`.
+    /// Maps a trace to a target that has `target_bytes` bytes. The new offsets and sizes are
+    /// multiples of `align_bytes`. `measure_ns` is the length of the measured phase.
     ///
     /// # Errors
     /// [`NothingFits`] if no operation of the trace fits on the target.
@@ -75,32 +75,32 @@ impl Replay {
         Ok(Self { events, mapping, due, out_of_order, at_times })
     }
 
-    /// Returns the mapping of the trace to the target.
+    /// Returns how the trace was mapped to the target.
     #[must_use]
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
     }
 
-    /// Returns the statistics of the operations that are due in the measured phase.
+    /// Returns the totals of the operations that are due in the measured phase.
     #[must_use]
     pub fn due(&self) -> ReplayTotals {
         self.due
     }
 
-    /// Returns the number of operations that are out of order. The trace file lists such an
-    /// operation after an operation with a later time.
+    /// Returns how many operations are out of order. The trace file lists such an operation after
+    /// an operation that has a later time.
     #[must_use]
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// Returns true if operations start at the times of the trace.
+    /// Returns true if the operations start at the times of the trace.
     #[must_use]
     pub fn at_times(&self) -> bool {
         self.at_times
     }
 
-    /// Returns the operations on the target in the order of their start times.
+    /// Returns the operations on the target, sorted by their start times.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
@@ -112,14 +112,14 @@ impl Replay {
         self.events.iter().map(|event| event.size_bytes).max().unwrap_or(0)
     }
 
-    /// Returns a cursor at the first operation.
+    /// Returns a cursor that is positioned at the first operation.
     #[must_use]
     pub fn cursor(self: &Arc<Self>) -> Cursor {
         Cursor { replay: Arc::clone(self), next: 0 }
     }
 }
 
-/// Returns the operations of a replay, one after the other.
+/// Issues the operations of a replay one after the other.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     replay: Arc<Replay>,
@@ -127,7 +127,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Returns the next operation; `None` after the last.
+    /// Returns the next operation. Returns `None` after the last operation.
     #[inline]
     pub fn take(&mut self) -> Option<Event> {
         let event = self.replay.events.get(self.next)?;
@@ -135,7 +135,7 @@ impl Cursor {
         Some(*event)
     }
 
-    /// Returns true if all operations were issued.
+    /// Returns true if all operations have been issued.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
         self.next >= self.replay.events.len()

@@ -40,7 +40,7 @@ fn offsets(replay: &Replay) -> Vec<u64> {
     replay.events().iter().map(|event| event.offset_bytes).collect()
 }
 
-/// Returns a trace that touches a small part of a large device, in sequential runs.
+/// Returns a trace that accesses a small part of a large device, in sequential runs.
 fn sparse() -> Vec<Event> {
     vec![
         event(5, 100 * GIB, 4096),
@@ -64,13 +64,13 @@ fn figures_are_those_of_the_trace() {
     let figures = Trace::new(sparse()).figures();
     assert_eq!((figures.operations, figures.bytes, figures.span_ns), (5, 86_016, 4));
     assert_eq!(figures.extent_bytes, 500 * GIB + 69_632);
-    // The trace touches one piece at 100 GiB, one at 500 GiB, and two pieces by the operation at 1
-    // MiB.
+    // The trace touches four pieces of 1 MiB: one at 100 GiB, one at 500 GiB, and two with the
+    // operation that crosses 1 MiB.
     assert_eq!((figures.touched_bytes, figures.align_bytes), (4 * MIB, 4096));
     let sizes: Vec<(u64, u64)> = figures.sizes.iter().map(|s| (s.size_bytes, s.count)).collect();
     assert_eq!(sizes, [(4096, 3), (8192, 1), (65536, 1)]);
     assert_eq!(Trace::new(vec![event(0, 512, 1536)]).figures().align_bytes, 512);
-    // If there are many sizes, rare sizes are counted as the next larger size in the list. No
+    // If there are too many sizes, a rare size counts as the next larger size in the list. No
     // operation is lost.
     let many = (1..=200u32).map(|i| event(u64::from(i), 0, 512 * i));
     let common = (0..100).map(|i| event(1_000 + i, 0, 4096));
@@ -99,7 +99,8 @@ fn one_that_does_not_is_laid_out_densely_and_its_runs_stay_runs() {
     let replay = laid(sparse(), TraceMap::Fit, 16 * MIB);
     assert_eq!((replay.mapping().rule, replay.mapping().folded), ("compact", 0));
     assert_eq!(replay.mapping().mapped_bytes, replay.mapping().touched_bytes);
-    // The pieces are 0 and 1, then the piece at 100 GiB, then the piece at 500 GiB.
+    // The touched pieces are laid out in order: pieces 0 and 1, the piece at 100 GiB, and the piece
+    // at 500 GiB.
     let expected = [2 * MIB, 2 * MIB + 4096, 3 * MIB, MIB - 4096, 3 * MIB + 65536];
     assert_eq!(offsets(&replay), expected);
 }
@@ -109,7 +110,7 @@ fn what_is_larger_still_is_wrapped_and_says_so() {
     let replay = laid(sparse(), TraceMap::Fit, 2 * MIB);
     assert_eq!((replay.mapping().rule, replay.mapping().folded), ("compact and wrap", 4));
     assert_eq!(offsets(&replay), [0, 4096, MIB, MIB - 4096, MIB + 65536]);
-    // Four pieces of the trace share two pieces of the target.
+    // The trace's four pieces share two pieces of the target.
     let (touched, mapped) = (replay.mapping().touched_bytes, replay.mapping().mapped_bytes);
     assert_eq!((touched, mapped), (4 * MIB, 2 * MIB));
     let tiny = laid(vec![event(0, 0, 4096), event(1, 512 * 1024, 4096)], TraceMap::Wrap, 8192);
@@ -163,8 +164,8 @@ fn a_faster_pace_has_its_times_in_proportion_and_a_shorter_phase_what_falls_into
 }
 
 proptest! {
-    /// Under every rule, operations are within the target, aligned, and ordered by time. A run of
-    /// operations within a piece remains a run, and dropped operations are counted.
+    /// Under every rule, operations are within the target, aligned, and ordered by time. Dropped
+    /// operations are counted.
     #[test]
     fn every_rule_keeps_to_the_target(
         places in prop::collection::vec((0u64..4_000_000, 1u32..400, 0u16..3, 0u64..1_000), 1..80),

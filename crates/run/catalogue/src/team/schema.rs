@@ -42,7 +42,8 @@ const STEPS: [&str; 2] = [
 /// Migrates the tables to this version, and returns the identity of the database.
 ///
 /// # Errors
-/// A later version wrote the tables, the user may not create tables, or the connection is lost.
+/// A later version wrote the tables, the user has no permission to create tables, or the connection
+/// is lost.
 pub(super) fn migrate(
     connection: &mut Connection,
     address: &str,

@@ -36,7 +36,7 @@ pub struct Options {
     /// The NATS server with JetStream: nats://host:4222 or tls://host:4222.
     #[arg(long, value_name = "URL", required_unless_present = "config")]
     server: Option<String>,
-    /// Name of this agent in the fleet. Default: the name of the host. In plans, it replaces
+    /// Name of this agent in the fleet. Default: the name of the host. In plans, this name replaces
     /// {host}.
     #[arg(long)]
     name: Option<String>,
@@ -49,11 +49,11 @@ pub struct Options {
     trust: Vec<String>,
     #[command(flatten)]
     allowed: Allowed,
-    /// Stop a run that waits for the coordinator if the coordinator is silent for this time
+    /// If a run waits for the coordinator and the coordinator is silent for this time, stop the run
     /// (default: 10m). The evidence of the run is kept.
     #[arg(long, value_name = "TIME")]
     alone_max: Option<DurationNs>,
-    /// Directory for bundles, instead of the catalogue.
+    /// Store bundles in this directory instead of in the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -15,8 +15,8 @@ pub struct Allowed {
     /// rejected. May be given several times.
     #[arg(long, value_name = "DIR")]
     allow_path: Vec<PathBuf>,
-    /// Block device that plans of other users may use. A device that contains data is rejected
-    /// nevertheless.
+    /// Block device that plans of other users may use. Plans cannot use the device while it
+    /// contains data.
     #[arg(long, value_name = "DEVICE")]
     allow_device: Vec<PathBuf>,
     /// NFS export that plans of other users may use: nfs://host/export, with the same port, uid and
@@ -27,8 +27,8 @@ pub struct Allowed {
     /// credentials are read from the environment of this process.
     #[arg(long, value_name = "BUCKET")]
     allow_s3: Vec<String>,
-    /// Command that events in plans of other users may run, with exactly these arguments, such as
-    /// "ssh bmc-3 power off". Plans with any other command are rejected.
+    /// Command that plans of other users may run in their events, with exactly these arguments,
+    /// such as "ssh bmc-3 power off". A plan that contains any other command is rejected.
     #[arg(long, value_name = "COMMAND")]
     allow_event: Vec<String>,
 }

@@ -30,9 +30,9 @@ use crate::exit::Exit;
         plimsoll audit --explain holes-read\n  plimsoll audit --rules --claim \
         tail-latency\n\nPlimsoll detects the format from the content; docs/audit.md lists all \
         formats. Exit code 3: a result is IMPOSSIBLE, DOUBTFUL or INVALID.\nA result file alone \
-        (tier T3) does not show whether reads came from a cache, whether a rate can be\nsustained, \
-        whether writes survive a power loss, or the tail latency. `plimsoll observe -- CMD` \
-        can\nshow more."
+        (tier T3) does not show whether reads came from a cache, whether a rate can \
+        be\nsustained, whether writes survive a power loss, or how high the tail latency is. \
+        `plimsoll observe -- CMD` can\nshow more."
 )]
 pub struct Options {
     /// Results: files, directories or archives (tar, tar.gz, zip).
@@ -56,11 +56,12 @@ pub struct Options {
     /// Write the rows as CSV to this file.
     #[arg(long, value_name = "FILE", requires = "paths")]
     csv: Option<PathBuf>,
-    /// Kind of claim for which the result is used, such as tail-latency. Default: the kind that
-    /// fits the operations of the result.
+    /// Kind of claim that the result should support, such as tail-latency. By default, Plimsoll
+    /// chooses the kind that fits the operations in the result.
     #[arg(long, value_name = "CLAIM", requires = "claimed")]
     claim: Vec<String>,
-    /// Total number of operations in flight of all clients, if the result does not contain it.
+    /// Number of operations in flight, summed over all clients, if the result does not contain this
+    /// number.
     #[arg(long, visible_alias = "depth", value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     outstanding: Option<u64>,
     /// Rate of the slowest link, such as 5GB/s or 25Gb/s.

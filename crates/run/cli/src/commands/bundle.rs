@@ -18,7 +18,7 @@ use crate::places::Places;
 /// Width of a report if the output is not a terminal.
 const COLUMNS: usize = 100;
 
-/// Returns the directory of a bundle from a path or the name of a run.
+/// Returns the directory of a bundle. `name` is a path or the name of a run.
 ///
 /// # Errors
 /// There is no such path and no such run.
@@ -92,7 +92,7 @@ pub fn verdict_json(bundle: &Bundle, verdict: &Verdict) -> Result<String, CliErr
     }
 }
 
-/// Prints doubts about the evidence after the report. With --json, prints them on stderr.
+/// Prints which evidence is not confirmed or was not checked: on stderr with --json.
 ///
 /// # Errors
 /// Stdout that cannot be written.

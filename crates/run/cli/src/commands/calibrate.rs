@@ -15,8 +15,8 @@ use crate::progress::StderrProgress;
 /// Options of `calibrate`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  plimsoll calibrate\n  plimsoll calibrate --json | jq \
-        .score.score\n\nThe first run after each boot also measures these ceilings, and each \
-        bundle contains them. With\nPLIMSOLL_CALIBRATE=never, runs do not measure them.")]
+    .score.score\n\nThe first run after each boot also measures these rates, and each bundle \
+    contains them. With\nPLIMSOLL_CALIBRATE=never, runs do not measure them.")]
 pub struct Options {}
 
 /// Measures the host.
@@ -48,13 +48,13 @@ fn describe(ceilings: &Ceilings) -> String {
     };
     let bandwidth = |bytes_per_s: u64| format!("{:.1} GB/s", bytes_per_s as f64 / 1e9);
     let mut row = |name, (figure, note): (String, String)| rows.push((name, figure, note));
-    row("null target, depth 32", queue(&found.null));
-    row("null target, depth 1", queue(&found.null_depth_1));
+    row("null target, queue depth 32", queue(&found.null));
+    row("null target, queue depth 1", queue(&found.null_depth_1));
     match (&found.ring, &found.ring_missing) {
-        (Some(ring), _) => row("io_uring to /dev/null, depth 32", queue(ring)),
+        (Some(ring), _) => row("io_uring to /dev/null, queue depth 32", queue(ring)),
         (None, why) => {
             let why = why.clone().unwrap_or_default();
-            row("io_uring to /dev/null, depth 32", ("none".to_owned(), why));
+            row("io_uring to /dev/null, queue depth 32", ("none".to_owned(), why));
         }
     }
     row("system calls to /dev/null", queue(&found.inline));

@@ -24,14 +24,13 @@ use crate::places::Places;
         are never removed."
 )]
 pub struct Options {
-    /// Target directories of plans, or the subdirectory plimsoll-NAME of one run in a target
-    /// directory.
+    /// Target directories of plans, or one run's subdirectory plimsoll-NAME in a target directory.
     paths: Vec<PathBuf>,
     /// Also remove data that was kept on purpose (--keep).
     #[arg(long)]
     kept: bool,
-    /// Also remove generation maps whose data cannot be checked: the file system is not mounted, or
-    /// an earlier version of Plimsoll created the map.
+    /// Also remove generation maps whose data cannot be checked, because the file system is not
+    /// mounted or because an earlier version of Plimsoll created the map.
     #[arg(long)]
     unknown: bool,
 }

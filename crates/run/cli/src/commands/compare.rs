@@ -31,26 +31,29 @@ use crate::{error::CliError, exit::Exit, keys::Sign};
         --fail-if-worse 10%\n  plimsoll compare baseline/ new/ --fail-if-worse \
         rate=5%,read_p99=20% --junit gate.xml\n\nA side is an experiment or run from `plimsoll \
         runs`, or a directory with bundles; NAME=SIDE sets its name. If only one directory is \
-        given, each of its subdirectories with runs is a side, or all runs of one plan are a side. \
-        If a plan has several targets, its runs alternate between them in random order. Two sweeps \
-        are compared cell by cell; a directory with several sweeps of one plan is one side. For \
-        fleet runs, the totals of all hosts are compared. Results of other tools (directories, \
-        files or archives) are compared workload by workload; repeated results show how much a \
-        figure varies.\nExit code 3: the sides differ in a condition that was not accepted, so \
-        there is no winner.\nExit codes with --fail-if-worse: 1 if a figure is significantly worse \
-        by more than its allowance, 0 if no figure is, 3 if the runs are not sufficient to decide."
+        given, each of its subdirectories that contains runs is a side; if there are no such \
+        subdirectories, the runs of each plan are a side. If a plan has several targets, its runs \
+        alternate between them in random order. Two sweeps are compared cell by cell; a directory \
+        with several sweeps of one plan is one side. For fleet runs, the totals of all hosts are \
+        compared. Results of other tools (directories, files or archives) are compared workload \
+        by workload; repeated results show how much a figure varies.\nExit code 3: the sides \
+        differ in a condition that was not accepted, so there is no winner.\nExit codes with \
+        --fail-if-worse: 1 if a figure is significantly worse by more than its allowance, 0 if \
+        there is no such figure, 3 if there are too few runs to decide."
 )]
 pub struct Options {
-    /// Experiments, runs or directories of bundles; or one plan with several targets. Without
-    /// sides, the load flags describe the load, and each --path or --target is a side.
+    /// Sides to compare: experiments, runs or directories of bundles. Or one plan that has several
+    /// targets. If neither is given, the load flags describe the load, and each --path or --target
+    /// is a side of the comparison.
     #[arg(required_unless_present_any = ["target", "path"], value_name = "SIDE")]
     sides: Vec<String>,
-    /// Accept a difference in this condition. Use its name in the printed comparison, such as
-    /// `kernel`; `plan` accepts all differences of the plans. May be given several times.
+    /// Accept a difference in this condition. Pass the name that the printed comparison shows, such
+    /// as `kernel`; `plan` accepts all differences between the plans. May be given several times.
     #[arg(long, value_name = "DIFFERENCE")]
     accept: Vec<String>,
-    /// Condition whose effect is compared, such as `mount-options`. Use its name in the printed
-    /// comparison. Its difference is accepted. May be given several times.
+    /// Condition whose effect the comparison measures, such as `mount-options`. Pass the name that
+    /// the printed comparison shows. A difference in this condition is accepted. May be given
+    /// several times.
     #[arg(long, value_name = "DIFFERENCE")]
     factor: Vec<String>,
     /// Write the report as an HTML page to this file.
@@ -67,7 +70,7 @@ pub struct Options {
 /// Compares the sides.
 ///
 /// # Errors
-/// A side is missing, there are fewer than two sides, or the plan cannot be run.
+/// A side of the comparison is missing, there are fewer than two sides, or the plan cannot be run.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.sides[..] {
         [] => return targets::run_plan(None, options, common),

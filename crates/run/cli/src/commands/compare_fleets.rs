@@ -21,11 +21,12 @@ fn fleets_in(directory: &Path) -> Vec<PathBuf> {
     fleets
 }
 
-/// Compares sides that are fleet runs or directories of fleet runs. Returns `None` if no side is a
-/// fleet run.
+/// Compares sides that are fleet runs or directories of fleet runs. Returns `None` if no side of
+/// the comparison is a fleet run.
 ///
 /// # Errors
-/// Only some of the sides are fleet runs, or evidence is unreadable or was changed.
+/// Only some of the sides of the comparison are fleet runs, or evidence is unreadable or was
+/// changed.
 pub fn compare(
     given: &[NamedSide],
     taken: &Exemptions<'_>,

@@ -35,7 +35,7 @@ fn holds_bundles(directory: &Path, depth: usize) -> bool {
 /// Compares the two sides.
 ///
 /// # Errors
-/// A side contains no results, or the output cannot be written.
+/// A side of the comparison contains no results, or the output cannot be written.
 pub fn carry_out(
     named: [(Option<&str>, &str); 2],
     html: Option<&Path>,
@@ -69,8 +69,8 @@ pub fn carry_out(
     Ok(exit_of(&sides))
 }
 
-/// Returns the exit code. It is 3 (no verdict) if the sides have no figure in common, or if a
-/// result is impossible.
+/// Returns the exit code. It is 3 (no verdict) if the sides of the comparison have no figure in
+/// common, or if a result is impossible.
 fn exit_of(sides: &Sides) -> Exit {
     let mut pairs = sides.rows.iter().flat_map(|row| &row.pairs).peekable();
     let told = pairs.peek().is_some() && pairs.all(|pair| pair.says != Difference::Impossible);

@@ -30,9 +30,10 @@ pub struct Options {
 enum ExperimentCommand {
     /// List the built-in experiments.
     List,
-    /// Show an experiment: the publication that it repeats, its arms and its questions.
+    /// Show an experiment: the publication that it repeats, its arms (the variants that it runs)
+    /// and its questions.
     Show(show::Options),
-    /// Run all arms, and compare their results with the published results.
+    /// Run all arms of an experiment, and compare their results with the published results.
     Run(Box<run::Options>),
 }
 

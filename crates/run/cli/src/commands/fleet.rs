@@ -46,14 +46,15 @@ enum FleetCommand {
         /// Names of the agents.
         #[arg(required_unless_present = "all")]
         agents: Vec<String>,
-        /// Apply to all connected agents.
+        /// Select all connected agents.
         #[arg(long, conflicts_with = "agents")]
         all: bool,
         /// Stop draining: send runs to these agents again.
         #[arg(long)]
         undo: bool,
     },
-    /// Show for each agent whether it would accept a plan, and if not, the reason. Nothing is run.
+    /// Show for each agent whether it would accept a plan, and if it would not, show the reason.
+    /// Nothing is run.
     Check {
         #[command(flatten)]
         of: FleetArgument,

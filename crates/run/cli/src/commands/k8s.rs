@@ -155,7 +155,7 @@ fn claim_bytes(given: Option<SizeBytes>, needed_bytes: u64) -> Result<u64, CliEr
             "--claim-size {size}: the plan's data requires {}",
             SizeBytes(needed_bytes).about()
         ))
-        .hint("use a larger claim, or plan less data")),
+        .hint("use a larger claim, or reduce the data size in the plan")),
         Some(size) => Ok(size.0),
         None => kubernetes::claim_bytes(needed_bytes).ok_or_else(|| {
             CliError::usage("the plan uses the whole device: the size of the claim is unknown")

@@ -18,13 +18,13 @@ use crate::places::Places;
 /// Options of `ledger`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll ledger key ~/plimsoll.key            a key pair; store \
-        the secret key elsewhere\n  plimsoll ledger sign --key ~/plimsoll.key     a statement for \
-        others to store\n  plimsoll ledger check --key ~/plimsoll.key.pub\n  plimsoll ledger \
-        stamp token.tsr   attach a timestamp token (RFC 3161) to the latest \
-        statement\n\nStatements are text files. To check one: minisign -V -p plimsoll.key.pub -m \
-        ledger-000057.txt\nTo request a token: openssl ts -query -data ledger-000057.txt -sha256 \
-        -cert -out request.tsq\nExit code 3: the ledger is broken, or differs from a statement."
+    after_help = "Examples:\n  plimsoll ledger key ~/plimsoll.key            a key pair; store the \
+        secret key elsewhere\n  plimsoll ledger sign --key ~/plimsoll.key     a statement for \
+        others to store\n  plimsoll ledger check --key ~/plimsoll.key.pub\n  plimsoll ledger stamp \
+        token.tsr   attach a timestamp token (RFC 3161) to the latest statement\n\nStatements are \
+        text files. To check a signature: minisign -V -p plimsoll.key.pub -m \
+        ledger-000057.txt\nFor a token: openssl ts -query -data ledger-000057.txt -sha256 -cert \
+        -out request.tsq\nExit code 3: the ledger is broken, or differs from a statement."
 )]
 pub struct Options {
     #[command(subcommand)]
@@ -52,7 +52,7 @@ enum LedgerCommand {
     },
     /// Check the ledger's hash chain, and compare the ledger with all statements.
     Check {
-        /// Public key (a file or the key itself) with which the statements must be signed.
+        /// Public key (a file or the key itself) that must match the signatures of the statements.
         #[arg(long, value_name = "KEY")]
         key: Option<String>,
         /// Also check this statement, for example one that another person stored.
@@ -109,8 +109,8 @@ fn stamp(token: &Path, common: &Globals) -> Result<Exit, CliError> {
     let [token, statement] =
         [path.clone(), path.with_extension("")].map(|p| p.display().to_string());
     let text = format!(
-        "token: {token}\nTo check the authority's signature: openssl ts -verify -in {token} \
-         -data {statement} -CAfile CA.pem\n"
+        "token: {token}\nTo check the authority's signature: openssl ts -verify -in {token} -data \
+         {statement} -CAfile CA.pem\n"
     );
     print(&json!({ "token": token, "statement": statement }), text, common)
 }

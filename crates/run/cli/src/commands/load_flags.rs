@@ -14,8 +14,8 @@ use crate::error::CliError;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Load without a plan (--for and --runs also work with a plan)")]
 pub struct LoadFlags {
-    /// Size of a transfer, such as 4KiB. Together with --bs, it is the size of a file, as in fio. A
-    /// sweep accepts lists and ranges: 4KiB,64KiB or 4KiB..128KiB.
+    /// Size of a transfer, such as 4KiB. Together with --bs, this flag sets the size of a file, as
+    /// in fio. A sweep accepts lists and ranges: 4KiB,64KiB or 4KiB..128KiB.
     #[arg(long, value_name = "SIZE", visible_alias = "sizes")]
     size: Option<String>,
     /// Share of reads in percent. Default: 100. A sweep accepts lists.
@@ -28,14 +28,15 @@ pub struct LoadFlags {
     #[arg(long, value_name = "N", visible_aliases = ["iodepth", "queue-depths"],
           value_delimiter = ',')]
     depth: Vec<u32>,
-    /// Number of clients. Default: one, or one per NFS export.
+    /// Number of clients. Default: one client, or one client per NFS export.
     #[arg(long, value_name = "N", visible_alias = "numjobs")]
     clients: Option<u32>,
-    /// Number of files per directory or NFS export. Default: 1.
+    /// Number of files per directory or NFS export. Default: 1 file.
     #[arg(long, value_name = "N", visible_alias = "nrfiles")]
     files: Option<u32>,
     /// Size of a file. Default: 1 GiB, or the whole device. In a sweep without --quick, all files
-    /// together have twice the size of this host's memory, but at most a third of the free space.
+    /// together are twice as large as this host's memory, but use at most a third of the free
+    /// space.
     #[arg(long, value_name = "SIZE")]
     file_size: Option<SizeBytes>,
     /// Duration of each measurement, such as 60s. Default: ten minutes.
@@ -91,7 +92,7 @@ impl LoadFlags {
         self.measure
     }
 
-    /// Returns the changes to a plan: those in `changes`, and those of --for and --runs.
+    /// Returns the changes to a plan: those in `changes`, and those that --for and --runs request.
     ///
     /// # Errors
     /// A flag describes a load, but the plan already does so.
@@ -114,7 +115,7 @@ impl LoadFlags {
         ];
         if let Some((flag, field, value)) = given.into_iter().find(|(_, _, value)| value.is_some())
         {
-            let says = format!("{flag} describes a load, but the plan already does this");
+            let says = format!("{flag} describes a load, but the plan already contains a load");
             return Err(CliError::usage(says).hint(format!(
                 "change the field of the plan: --set workload.matrix.{field}={}",
                 first(value)
@@ -128,7 +129,7 @@ impl LoadFlags {
         Ok(Changes { set: all, ..changes.clone() })
     }
 
-    /// Returns the plan of this name with the changes of the command line.
+    /// Reads the plan with this name, and applies the changes from the command line.
     ///
     /// # Errors
     /// The plan is invalid, or a flag describes a load.
@@ -182,8 +183,8 @@ impl LoadFlags {
             ..SweepRequest::default()
         };
         meanings.push(format!(
-            "{pattern} transfers of {}, {reads} % reads, {clients} client{} with {depth} \
-             operations in flight each, for {length}",
+            "{pattern} transfers of {}, {reads} % reads, {clients} client{} with {depth} operations \
+             in flight each, for {length}",
             size.about(),
             if clients == 1 { "" } else { "s" },
         ));
@@ -227,7 +228,8 @@ impl LoadFlags {
         self.files
     }
 
-    /// Returns the plan with the sync method, runs and field changes of the command line.
+    /// Applies the sync method, the number of runs and the field changes from the command line to a
+    /// plan.
     fn applied(&self, request: &SweepRequest, changes: &Changes) -> Result<Plan, CliError> {
         let plan = sweep_plan(request).map_err(|errors| plan_error(&errors))?;
         let mut set = Vec::new();
@@ -300,7 +302,7 @@ impl LoadFlags {
                 "--rw {rw} means {} % reads, not {given} %",
                 reads[0]
             ))
-            .hint("use --rw randrw or --rw rw for a mix"));
+            .hint("use --rw randrw or --rw rw for a mix of reads and writes"));
         }
         let pattern = if random { "random" } else { "sequential" };
         let shown: Vec<String> = reads.iter().map(f64::to_string).collect();

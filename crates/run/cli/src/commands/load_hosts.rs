@@ -26,11 +26,13 @@ const LOCAL: &str = "local:";
 #[group(skip)]
 #[command(next_help_heading = "Many hosts")]
 pub struct LoadHosts {
-    /// Run on the agents of a fleet: its NATS server (nats://host:4222, tls://host:4222) or its
-    /// fleet.toml. For trials, `local:4` starts a private server and four agents on this host.
+    /// Run on the agents of a fleet. Pass the address of its NATS server (nats://host:4222,
+    /// tls://host:4222) or its fleet.toml. For trials, `local:4` starts a private server and four
+    /// agents on this host.
     #[arg(long, value_name = "SERVER")]
     fleet: Option<String>,
-    /// Number of agents to use, in the order of their names. Default: all connected agents.
+    /// Number of agents to use. Agents are chosen in the order of their names. Default: all
+    /// connected agents.
     #[arg(long, value_name = "N", requires = "fleet", value_parser = clap::value_parser!(u32).range(1..))]
     agents: Option<u32>,
     /// Do not use this host of the fleet. May be given several times.

@@ -53,7 +53,8 @@ enum ModelCommand {
     /// Fit the free parameters of a model to a measured table, and optionally predict another
     /// table.
     Fit(fit::Options),
-    /// Create a model file for a measured system: choose the model's blocks, and fit them.
+    /// Create a model file for a measured system: choose the model's building blocks, and fit their
+    /// parameters.
     New(new::Options),
     /// Predict missing cells of a measured table, with an interval for each prediction.
     Predict(predict::Options),

@@ -31,7 +31,7 @@ pub struct Options {
     /// judged together with the observations.
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
-    /// Directory for the bundle, instead of the catalogue.
+    /// Store the bundle in this directory instead of in the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -49,8 +49,8 @@ enum PlanCommand {
         #[command(flatten)]
         changes: Changes,
     },
-    /// Convert a fio job or a block trace into a plan. Comments and stderr list everything that
-    /// cannot be converted.
+    /// Convert a fio job or a block trace into a plan. Comments in the plan and messages on stderr
+    /// list everything that cannot be converted.
     #[command(
         after_help = "Examples:\n  plimsoll plan import randread.fio > randread.toml\n  cat \
             job.fio | \

@@ -20,9 +20,9 @@ const FREE_DIVISOR: u64 = 20;
 /// Maximum duration of the test writes that measure the write speed of the storage.
 const WRITE_NS: u64 = 10_000_000_000;
 
-const DEMONSTRATION: &str = "This is a demonstration: it takes about a minute and uses little \
-    data. It shows how Plimsoll judges, but not how much load this storage sustains. To measure \
-    that load, use `plimsoll run` with your own plan.";
+const DEMONSTRATION: &str = "This is a demonstration: it takes about a minute and uses little data. \
+                             It shows how Plimsoll judges, but not how much load this storage \
+                             sustains. To measure that load, use `plimsoll run` with your own plan.";
 
 /// Options of `quickstart`.
 #[derive(Debug, Args)]
@@ -60,14 +60,14 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     quickstart(&facts).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
     let limit_bytes = DATA_BYTES_MAX.min(free_bytes / FREE_DIVISOR);
     progress.say(&format!(
-        "testing the write speed of {}, for ten seconds at most",
+        "testing the write speed of {} for at most ten seconds",
         directory.display()
     ));
     let write_bytes_in_ten_seconds = written_bytes(&directory, limit_bytes, WRITE_NS, &interrupt)
         .map_err(|error| engine_error(&error))?;
     if interrupt.load(Ordering::Relaxed) {
         let says = "interrupted before the run started: nothing was measured, and all test files \
-            were removed";
+                    were removed";
         return Err(CliError::new(Exit::Interrupted, says));
     }
     let plan = quickstart(&QuickstartFacts { write_bytes_in_ten_seconds, ..facts })

@@ -27,8 +27,8 @@ use crate::exit::Exit;
     collector"
 )]
 pub struct Options {
-    /// A directory, or a run or experiment in the list of `plimsoll runs`: its number, its name, a
-    /// prefix of its name, or `last`.
+    /// The directory of a run or experiment, or a run or experiment in the list of `plimsoll runs`.
+    /// To select it, use its number, its name, a prefix of its name, or `last`.
     bundle: String,
     /// Format of the report.
     #[arg(long, default_value = "text")]

@@ -27,7 +27,7 @@ pub struct RunOptions {
     /// Allow this block device (full path) to be overwritten: `--destroy /dev/sdx`.
     #[arg(long, value_name = "DEVICE")]
     pub destroy: Vec<PathBuf>,
-    /// Store the bundle in this directory instead of the catalogue.
+    /// Store the bundle in this directory instead of in the catalogue.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Also write the verdict and its reasons (at most 4 KiB) to this file, for example for the

@@ -42,7 +42,7 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 enum RunsCommand {
-    /// List runs in the order of their start, including incomplete runs.
+    /// List all runs, including incomplete runs, in the order of their start times.
     List(RunFilter),
     /// Show the verdict of a run, or the summary of an experiment.
     Show {

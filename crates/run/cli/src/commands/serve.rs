@@ -47,8 +47,8 @@ pub struct Options {
     /// Key of the TLS certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Host name under which browsers may open the page, in addition to its addresses. May be given
-    /// several times.
+    /// Host name that browsers may use to open the page, in addition to the server's addresses. May
+    /// be given several times.
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! Finds the sides of a comparison, and prints the comparison and doubts about the sides.
+//! Finds the sides of a comparison, and prints the comparison. Also prints which evidence of the
+//! sides is not confirmed.
 
 use plimsoll_judge::compare::{Comparison, Outcome};
 use plimsoll_report::{comparison_document, text};
@@ -10,10 +11,10 @@ use crate::custody::RunSet;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Finds the sides that the command line lists.
+/// Finds the sides of the comparison that the command line lists.
 ///
 /// # Errors
-/// A side does not exist.
+/// A side of the comparison does not exist.
 pub fn find(sides: &[String]) -> Result<Vec<NamedSide>, CliError> {
     let one = |side: &String| {
         let (name, argument) = parse_side(side);
@@ -23,7 +24,7 @@ pub fn find(sides: &[String]) -> Result<Vec<NamedSide>, CliError> {
     sides.iter().map(one).collect()
 }
 
-/// Prints doubts about the sides.
+/// Prints which evidence of the sides of the comparison is not confirmed.
 ///
 /// # Errors
 /// Stdout cannot be written.
@@ -37,7 +38,7 @@ pub fn print_doubts(sides: &[RunSet], common: &Globals) -> Result<(), CliError> 
     bundle::print_custody(&lines, common)
 }
 
-/// Returns the exit code. A difference between the sides does not affect it.
+/// Returns the exit code. A difference between the sides of the comparison does not affect it.
 pub fn exit_of(compared: &Comparison) -> Exit {
     match compared.outcome {
         Outcome::UnlikeConditions | Outcome::NotBelieved | Outcome::NotShown => Exit::NoVerdict,

@@ -28,7 +28,8 @@ use crate::metrics::Metrics;
     after_help = "Examples:\n  plimsoll sweep matrix.toml --path /mnt/x --set phases.measure=1m\n  \
         plimsoll sweep --path /mnt/x --size 4KiB..128KiB --reads 100,75,50,25,0\n  plimsoll sweep \
         --nfs nfs://10.0.0.5/e1 --nfs nfs://10.0.0.5/e2 --metadata 5 --depth 4,1 --quick\n\nAll \
-        points use the same data. Each is a run with a bundle.\nTo resume, repeat the command."
+        points use the same data. Each point is a run with its own bundle.\nTo resume, repeat the \
+        command."
 )]
 pub struct Options {
     /// The plan: a file or a built-in plan. Without a plan, the flags describe the sweep.
@@ -38,7 +39,8 @@ pub struct Options {
     /// Start a new sweep instead of resuming an interrupted sweep of the same plan.
     #[arg(long, alias = "anew")]
     restart: bool,
-    /// List the points and the duration, and check every target and server, but measure nothing.
+    /// List the points of the sweep and its duration, and check every target and server, but
+    /// measure nothing.
     #[arg(long)]
     dry_run: bool,
     /// Accept a sweep that measures for more than 30 days.
@@ -53,7 +55,7 @@ pub struct Options {
     /// Allow this block device (full path) to be overwritten.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Store the experiment in this directory instead of the catalogue.
+    /// Store the experiment in this directory instead of in the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -58,7 +58,7 @@ pub struct Options {
     /// Allow this block device (full path) to be overwritten.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Store the experiment in this directory instead of the catalogue.
+    /// Store the experiment in this directory instead of in the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Show the planned runs and check every target and server, but run nothing.

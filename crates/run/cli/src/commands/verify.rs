@@ -33,8 +33,8 @@ pub struct Options {
     /// File that a run wrote with --witness: each commit in this file must exist.
     #[arg(long, value_name = "FILE")]
     witness: Option<PathBuf>,
-    /// Public key (a file or the key itself) with which the evidence must be signed: either the
-    /// bundle itself, or the ledger after the run.
+    /// Public key (a file or the key itself). The matching secret key must have signed the bundle,
+    /// or must have signed the ledger after the run.
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! A case is derived from one number: the storage, the load, the truth, and the result.
+//! Test cases and their results. One number, the seed, determines the storage, the load and the
+//! truth of a case.
 
 use crate::support::CommandOutput;
 use crate::support::draw::Draw;
@@ -6,28 +7,28 @@ use crate::truth::Truth;
 use crate::wrong::Mistake;
 use crate::{evidence, foreign, modelled, real, tricks};
 
-/// Which cases of a session are run.
+/// Selects the cases that a session runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Only {
     Everything,
-    /// Real storage.
+    /// Cases on real storage.
     Real,
-    /// Cases on models, with results of other tools, and with modified evidence.
+    /// Cases that use models, results of other tools, or modified evidence.
     Model,
-    /// Tricks on real storage, each with an honest twin.
+    /// Tricks on real storage, and their honest twins: the same set-ups without the trick.
     Tricks,
 }
 
 /// A case that can be executed.
 pub struct Case {
     pub seed: u64,
-    /// Returns the name of the case in the tables.
+    /// Name of the case's class in the tables.
     pub class: &'static str,
     pub carry_out: Box<dyn FnOnce(u64) -> CaseResult>,
 }
 
 impl Case {
-    /// Returns the case of a seed; `None` if it is not among the requested cases.
+    /// Returns the case that a seed determines; `None` if `only` excludes it.
     pub fn of(seed: u64, only: Only) -> Option<Self> {
         let mut draw = Draw::of(seed);
         // Cases on real storage take seconds; other cases take fractions of a second.
@@ -72,7 +73,7 @@ pub struct CaseResult {
 }
 
 impl CaseResult {
-    /// Creates the result of a command.
+    /// Creates the result of a case that ran a command.
     pub fn of(truth: &Truth, ran: Option<&CommandOutput>, found: Vec<Mistake>, text: &str) -> Self {
         let verdict =
             ran.and_then(|ran| serde_json::from_str::<serde_json::Value>(&ran.stdout).ok());
@@ -94,7 +95,7 @@ impl CaseResult {
         Self { ending: "not made".to_owned(), honest: false, found: Vec::new(), text: why }
     }
 
-    /// Returns the same result with another word for how the case ended.
+    /// Returns the same result with a different `ending`.
     #[must_use]
     pub fn named(mut self, ending: &str) -> Self {
         self.ending = ending.to_owned();

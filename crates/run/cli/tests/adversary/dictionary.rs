@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 type Objects = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
-/// Starts the server and returns its endpoint. The server ends with the process.
+/// Starts the server and returns its endpoint. The server stops when the process exits.
 pub fn start() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -48,7 +48,7 @@ fn answer(stream: &TcpStream, objects: &Objects) -> Option<()> {
     let mut words = first.split(' ');
     let (method, target) = (words.next()?, words.next()?);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    // The object's key follows the name of the bucket.
+    // In the path, the object's key follows the name of the bucket.
     let key = path.trim_start_matches('/').split_once('/').map_or("", |(_, key)| key).to_owned();
     let mut objects = objects.lock().unwrap();
     let (status, said) = match method {
@@ -91,15 +91,13 @@ fn list(objects: &BTreeMap<String, Vec<u8>>, query: &str) -> Vec<u8> {
         .map(|(key, object)| {
             let size = object.len();
             format!(
-                "<Contents><ETag>0</ETag><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>\
-                 <Size>{size}</Size><StorageClass>STANDARD</StorageClass></Contents>"
+                "<Contents><ETag>0</ETag><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>{size}</Size><StorageClass>STANDARD</StorageClass></Contents>"
             )
         })
         .collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult \
-         xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>load</Name><Prefix>{prefix}</Prefix>\
-         <MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>"
+         xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>load</Name><Prefix>{prefix}</Prefix><MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>"
     )
     .into_bytes()
 }

@@ -1,4 +1,4 @@
-//! Disturbances of a running plan.
+//! Disturbances that a test causes while a plan runs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,15 +20,16 @@ pub enum Kind {
     Neighbour,
     /// The file system is frozen during the measurement, so writes hang.
     Stall,
-    /// The file system is frozen before the end of the measurement, and thawed long after the end.
+    /// The file system is frozen shortly before the measurement ends, and thawed long after it has
+    /// ended.
     HangAtTheEnd,
-    /// The program is stopped for a while.
+    /// The program is stopped for 600 ms and then continued.
     Stopped,
-    /// SIGINT.
+    /// The program receives SIGINT.
     Interrupted,
-    /// SIGKILL.
+    /// The program receives SIGKILL.
     Killed,
-    /// All of the data is overwritten with random bytes.
+    /// Random bytes overwrite all test data.
     Overwritten,
     /// The device is limited to a number of operations per second.
     Throttled,
@@ -36,7 +37,7 @@ pub enum Kind {
     CacheDropped,
 }
 
-/// Operations per second of a throttled device, for reads and for writes.
+/// Limit of a throttled device, in operations per second. Reads and writes are limited separately.
 pub const THROTTLE: u32 = 300;
 /// Time for which a file system stays frozen.
 pub const FROZEN: Duration = Duration::from_millis(1200);
@@ -98,7 +99,7 @@ pub struct DisturbanceEffect {
     _neighbour: Option<Neighbour>,
 }
 
-/// Creates what the disturbance requires before the load starts.
+/// Sets up the resources of a disturbance before the load starts.
 pub fn before(kind: Kind, sandbox: &Sandbox, stack: &Stack) -> DisturbanceEffect {
     let mut done = DisturbanceEffect::default();
     match kind {
@@ -169,8 +170,8 @@ pub fn during(
     }
 }
 
-/// Freezes the file system for a while, and thaws it in every case. Returns the time at which it
-/// was frozen.
+/// Freezes the file system for the time [`FROZEN`] and then thaws it, even after an error. Returns
+/// the time at which the file system was frozen, or `None` if freezing failed.
 fn frozen(stack: &Stack) -> Option<u64> {
     let (mount, _) = stack.mount.as_ref()?;
     let mount = mount.to_str().unwrap();
@@ -183,9 +184,10 @@ fn frozen(stack: &Stack) -> Option<u64> {
     u64::try_from(since.as_nanos()).ok()
 }
 
-/// Waits until a manifest has this state, or the run ends.
+/// Waits until the manifest of the data contains the state `in-use`. Returns false if the run ends
+/// first.
 fn load_began(going: &mut Going, stack: &Stack) -> bool {
-    // Other targets do not have a manifest with states.
+    // Only targets with a directory on this host have a manifest with a state.
     let Some(place) = &stack.place else {
         std::thread::sleep(Duration::from_millis(700));
         return !going.has_ended();

@@ -1,4 +1,4 @@
-//! Modified bundles, from crude to careful changes.
+//! Modified bundles; the modifications range from crude to careful.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::support::draw::Draw;
 use crate::truth::Truth;
 use crate::wrong::Wrong;
 
-/// Changes of a bundle.
+/// Kinds of modification, each with a function that modifies a bundle.
 const CHANGES: [(&str, fn(&Forger, &mut Draw) -> String); 6] = [
     ("evidence: a byte", |forger, draw| {
         let path = any_file(forger, draw);
@@ -73,7 +73,7 @@ const CHANGES: [(&str, fn(&Forger, &mut Draw) -> String); 6] = [
     }),
 ];
 
-/// Draws a case.
+/// Returns a random case with a modified bundle.
 pub fn case(seed: u64, draw: &mut Draw) -> Case {
     let (class, change) = draw.one_of(&CHANGES);
     let run = move |seed: u64| {
@@ -93,7 +93,7 @@ fn any_file(forger: &Forger, draw: &mut Draw) -> PathBuf {
     forger.at(&names[draw.below(names.len())])
 }
 
-/// Changes one number of the evidence.
+/// Changes one number in the evidence. Returns a description of the change.
 fn any_figure(forger: &Forger, draw: &mut Draw) -> String {
     let name = draw.one_of(&["run.json", "run.json", "observed.json", "environment.json"]);
     let mut says = String::new();
@@ -112,7 +112,7 @@ fn any_figure(forger: &Forger, draw: &mut Draw) -> String {
     says
 }
 
-/// Positions of all numbers.
+/// Adds the JSON pointers of all numbers in `value` to `places`.
 fn numbers(value: &Value, at: String, places: &mut Vec<String>) {
     match value {
         Value::Number(_) => places.push(at),

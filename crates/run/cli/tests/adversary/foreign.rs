@@ -33,7 +33,7 @@ impl Job {
         }
     }
 
-    /// By Little's law.
+    /// Number of operations according to Little's law.
     fn count(&self) -> u64 {
         self.depth * self.seconds * 1_000_000_000 / self.latency_ns
     }
@@ -50,7 +50,7 @@ impl Job {
     }
 }
 
-/// Kinds of manipulation.
+/// Ways in which a result is manipulated.
 const TRICKS: [&str; 11] = [
     "honest",
     "honest",
@@ -65,7 +65,7 @@ const TRICKS: [&str; 11] = [
     "bytes in other units",
 ];
 
-/// Draws a case.
+/// Returns a random case with a result of another tool.
 pub fn case(seed: u64, draw: &mut Draw) -> Case {
     let form = draw.below(3);
     let class = ["result: fio's JSON", "result: a table", "result: a claim"][form];
@@ -221,7 +221,7 @@ fn claim(draw: &mut Draw) -> CaseResult {
     audited(&Sandbox::new(), &words, trick == "honest", &format!("# {trick} {words:?}"))
 }
 
-/// Claims that a result file can never show.
+/// Claims that a result file alone can never prove.
 const NEVER: [&str; 4] = ["media-read", "durable-write", "tail-latency", "sustained-write"];
 
 fn audited(sandbox: &Sandbox, arguments: &[&str], honest: bool, text: &str) -> CaseResult {
@@ -261,7 +261,7 @@ fn audited(sandbox: &Sandbox, arguments: &[&str], honest: bool, text: &str) -> C
     CaseResult::of(&truth, Some(&ran), found, text)
 }
 
-/// Returns the findings that failed.
+/// Returns the findings whose outcome is `fail` or `impossible`.
 fn fails(said: &Value) -> String {
     let mut all = Vec::new();
     collect(said, &mut all);

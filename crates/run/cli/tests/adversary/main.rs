@@ -86,7 +86,8 @@ fn again() {
     close(&tally);
 }
 
-/// Used by `benches/adversary`: runs for the requested CPU-hours. Without a request, it is skipped.
+/// Used by `benches/adversary`: runs cases for `PLIMSOLL_ADVERSARY_HOURS` CPU-hours. Does nothing
+/// if this variable is not set.
 #[test]
 fn standing() {
     let Some(hours) = number("PLIMSOLL_ADVERSARY_HOURS") else { return };
@@ -97,7 +98,8 @@ fn standing() {
         _ => Only::Everything,
     };
     let mut tally = Tally::new(seed());
-    // If the test is stopped, it finishes the current case and prints the tally.
+    // If the file that `PLIMSOLL_ADVERSARY_STOP` names exists, the test finishes the current case
+    // and prints the tally.
     let stop = std::env::var_os("PLIMSOLL_ADVERSARY_STOP").map(std::path::PathBuf::from);
     let is_over = || {
         let spent = tally::cpu().as_secs_f64() >= hours * 3600.0;

@@ -10,15 +10,17 @@ use crate::support::draw::Draw;
 use crate::truth::Truth;
 use crate::wrong::{self, Mistake, Wrong};
 
-/// A system with few blocks. The drive determines the latency; the limit or the drive determines
-/// the rate.
-const MODEL: &str = "[model]\nname = \"drawn\"\nentry = \"limit\"\nfrom = \"chosen\"\n\
-    [block.limit]\nkind = \"limit\"\nbelow = \"cache\"\nfrom = \"chosen\"\nbaseline_ops_per_s = BASELINE\n\
-    burst_ops_per_s = BURST\ncredit_ops = CREDIT\n\
-    [block.cache]\nkind = \"cache\"\nbelow = \"drive\"\nfrom = \"chosen\"\npolicy = \"POLICY\"\n\
-    capacity_bytes = CAPACITY\nunit_bytes = 4096\nwrites = \"through\"\nlabel = \"dram\"\n\
-    [block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\nread_us = SERVICE\n\
-    write_us = SERVICE\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\nvariation_ratio = VARIATION\n";
+/// A system with three blocks: a limit, a cache and a drive. The drive determines the latency; the
+/// limit or the drive determines the rate.
+const MODEL: &str = "[model]\nname = \"drawn\"\nentry = \"limit\"\nfrom = \
+                     \"chosen\"\n[block.limit]\nkind = \"limit\"\nbelow = \"cache\"\nfrom = \
+                     \"chosen\"\nbaseline_ops_per_s = BASELINE\nburst_ops_per_s = BURST\ncredit_ops \
+                     = CREDIT\n[block.cache]\nkind = \"cache\"\nbelow = \"drive\"\nfrom = \
+                     \"chosen\"\npolicy = \"POLICY\"\ncapacity_bytes = CAPACITY\nunit_bytes = \
+                     4096\nwrites = \"through\"\nlabel = \"dram\"\n[block.drive]\nkind = \
+                     \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\nread_us = \
+                     SERVICE\nwrite_us = SERVICE\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = \
+                     1e12\nvariation_ratio = VARIATION\n";
 
 /// Random parameters of a system, and values derived from them.
 struct ModelCase {
@@ -28,7 +30,8 @@ struct ModelCase {
     lanes: u64,
     service_us: u64,
     variation: f64,
-    /// One hundredth of the data, if the cache must not serve reads.
+    /// Capacity of the cache in KiB. It is far smaller than the data if the cache must not serve
+    /// reads.
     cache_kib: u64,
     policy: &'static str,
 }
@@ -47,17 +50,17 @@ impl ModelCase {
     }
 }
 
-/// Requirements as factors of the true value: these factors are met.
+/// Ratios of a requirement to the true value. The system meets requirements with these ratios.
 const KEPT: [f64; 5] = [0.02, 0.5, 0.9, 0.97, 0.99];
 const BROKEN: [f64; 5] = [1.02, 1.05, 1.3, 3.0, 900.0];
 
 /// Number of operations that is sufficient for a PASS, with a margin.
 const OPERATIONS_ENOUGH: f64 = 1100.0;
 
-/// A deviation of more standard errors than this is not due to chance.
+/// Number of standard errors above which a deviation is not due to chance.
 const CHANCE: f64 = 4.0;
 
-/// A case on a random system.
+/// Returns a random case on a modelled system.
 pub fn case(seed: u64, draw: &mut Draw) -> Case {
     let kind = draw.one_of(&[
         Kind::Limited,
@@ -89,13 +92,14 @@ pub enum Kind {
     Overloaded,
     /// A cache may serve some of the reads.
     Cached,
-    /// Files of holes.
+    /// Some or all blocks of the files were never written.
     Hollow,
-    /// A measurement too short for any PASS.
+    /// The measurement is too short for a PASS.
     Short,
-    /// A shipped model, sometimes with failed nodes. A first run determines its rate.
+    /// The system is a model that Plimsoll ships, sometimes with failed nodes. A first run
+    /// determines its rate.
     Shipped,
-    /// A mail store with its own latency limits.
+    /// A mail store with latency limits for its databases and its logs.
     Store,
     /// Claims and declarations that a model cannot support.
     Undeclared,
@@ -133,9 +137,10 @@ impl Plan {
         let Self { requirement, target, workload, cache, measure_s, more } = self;
         let required = if requirement.is_empty() { "" } else { "[requirement]\n" };
         format!(
-            "version = 1\nname = \"adversary\"\nseed = {}\n{required}{requirement}[target]\n{target}\n\
-             [workload.matrix]\n{workload}\n[phases]\ncache = {cache:?}\nwarm_up = \"2s\"\nmeasure = \"{measure_s}s\"\n\
-             [evidence]\nmin_measure = \"1s\"\n{more}",
+            "version = 1\nname = \"adversary\"\nseed = \
+             {}\n{required}{requirement}[target]\n{target}\n[workload.matrix]\n{workload}\n[phases]\ncache \
+             = {cache:?}\nwarm_up = \"2s\"\nmeasure = \"{measure_s}s\"\n[evidence]\nmin_measure = \
+             \"1s\"\n{more}",
             seed % 1_000_000
         )
     }
@@ -157,8 +162,7 @@ fn tried(kind: Kind, seed: u64) -> CaseResult {
     })
 }
 
-/// Compares the source of reads according to the model's counters with the statement in the
-/// verdict.
+/// Compares the verdict's statement about the source of reads with the model's own counters.
 fn by_the_counters(bundle: &Bundle, verdict: &serde_json::Value) -> Vec<Mistake> {
     let nodes = bundle.observed.inside.iter().flat_map(|inside| &inside.nodes);
     let reads: Vec<(&str, u64)> = nodes
@@ -173,8 +177,8 @@ fn by_the_counters(bundle: &Bundle, verdict: &serde_json::Value) -> Vec<Mistake>
     }
     let (memory, holes) = (of("dram") as f64 / all, of("zero") as f64 / all);
     let mut found = by_sources(memory, holes, verdict);
-    // If the declared cache can hold all data, the plan itself rules out that media reads are
-    // shown.
+    // If the declared cache can hold all data that is read, the plan itself rules out a proof of
+    // `media-read`.
     let read = bundle.observed.workload.working_set_read_bytes;
     let cache = bundle.plan.observe.array_cache_bytes;
     if read.zip(cache).is_some_and(|(read, cache)| read <= cache) {
@@ -183,12 +187,13 @@ fn by_the_counters(bundle: &Bundle, verdict: &serde_json::Value) -> Vec<Mistake>
     found
 }
 
-/// Shares of reads near a threshold, where a count may be on either side of it: 1 % holes in a
-/// completely written file, 5 % cache reads in a media figure.
+/// Ranges of read shares around a threshold, in which a count may be on either side of it. The
+/// thresholds are 1 % of reads from holes in a completely written file, and 5 % of reads from a
+/// cache in a media figure.
 const HOLES_OPEN: std::ops::RangeInclusive<f64> = 0.008..=0.0125;
 const MEMORY_OPEN: std::ops::RangeInclusive<f64> = 0.04..=0.06;
 
-/// The same for reads that are served from memory or from holes.
+/// Compares the verdict with the shares of reads that memory and holes served.
 fn by_sources(memory: f64, holes: f64, verdict: &serde_json::Value) -> Vec<Mistake> {
     let (hollow, whole) = (holes > *HOLES_OPEN.end(), holes < *HOLES_OPEN.start());
     let standing = |claim: &str| verdict["claims"][claim].as_str().unwrap_or_default().to_owned();
@@ -210,8 +215,8 @@ fn by_sources(memory: f64, holes: f64, verdict: &serde_json::Value) -> Vec<Mista
     found
 }
 
-/// One read in forty of a sparse file hits a hole until the warm-up has filled the hole. Such a
-/// figure is not a figure of a medium.
+/// If one read in forty hits a hole, the figure is not the medium's: the verdict must not accept
+/// `media-read`, and may refute it.
 #[test]
 fn what_came_of_holes_is_held_to_its_own_bound() {
     let verdict = |standing: &str| serde_json::json!({ "claims": { "media-read": standing } });
@@ -254,9 +259,9 @@ fn run(
     CaseResult::of(truth, ran.as_ref(), found, text)
 }
 
-/// Repeats a run that was too short for a PASS, with enough operations for a PASS. In virtual time
-/// the longer run costs little, so its result need not be guessed: burst credit that runs out, for
-/// example, changes it.
+/// Repeats a run that was too short for a PASS, with enough operations for a PASS. Returns true if
+/// the longer run passes. The short run does not show this, because burst credit, for example, may
+/// run out later. In virtual time, the longer run costs little.
 fn passes_if_longer(sandbox: &Sandbox, text: &str, bundle: &Bundle) -> bool {
     let counted: u64 = bundle.run.classes.iter().map(|class| class.count).sum();
     let measured_s = bundle.run.measure().map_or(1.0, |phase| phase.duration_ns as f64 / 1e9);
@@ -312,7 +317,7 @@ fn compose(kind: Kind, draw: &mut Draw) -> (ModelCase, Plan, Truth) {
             carried = drawn.baseline.min(carried);
         }
         Kind::Serving | Kind::Undeclared | Kind::Shipped | Kind::Store => {}
-        // Cache hits and holes take no time, so the base latency must not be zero.
+        // Cache hits and reads of holes take no time. The rate limit keeps the latency above zero.
         Kind::Cached | Kind::Hollow => (drawn.baseline, drawn.burst) = (3000.0, 3000.0),
         Kind::Bursting => {
             // The credit runs out during the measurement, after the warm-up of 2 s.
@@ -362,7 +367,8 @@ fn require(
         let why = format!("{carried:.1} operations a second are carried, {share} of that asked");
         *truth = truth.clone().and_no_pass(why);
     }
-    // Expected mean according to Little's law. It is exact if all operations take the same time.
+    // Expected mean latency according to Little's law. It is exact if all operations take the same
+    // time.
     let closed = matches!(kind, Kind::Limited | Kind::Serving | Kind::Short | Kind::Undeclared);
     if closed && plan.workload.contains("reads = 100") && draw.once_in(2) {
         let mean_ns = depth as f64 / carried * 1e9;
@@ -386,7 +392,7 @@ fn require(
         *truth = truth.clone().and_no_pass(why);
     }
     if kind == Kind::Short {
-        // A requirement above the rate FAILs in any case.
+        // If the requirement exceeds the rate, even a short run FAILs.
         truth.exit_codes = &[1, 3];
     }
     if kind == Kind::Bursting {
@@ -407,7 +413,7 @@ fn require(
 fn declare(kind: Kind, draw: &mut Draw, plan: &mut Plan, drawn: &mut ModelCase, truth: &mut Truth) {
     match kind {
         Kind::Cached => {
-            // The size is between a tenth of the cache and ten times the cache.
+            // The cache is between a tenth and ten times as large as the data.
             drawn.cache_kib = draw.one_of(&[6, 20, 60, 200, 640]) << 10;
             let says = draw.one_of(&["", "array_cache = \"1MiB\"", "array_cache = \"100MiB\""]);
             let media = draw.one_of(&["", "\nmedia = \"hdd\"", "\nmedia = \"ssd\""]);
@@ -438,7 +444,7 @@ fn declare(kind: Kind, draw: &mut Draw, plan: &mut Plan, drawn: &mut ModelCase, 
         }
         _ => {
             if draw.once_in(4) {
-                // A false statement must not pass, even if every unknown finding is accepted.
+                // A false statement must not pass, even if the plan accepts every unknown finding.
                 let rules = "\"bytes-balance\", \"not-steady\", \"burst-credit\", \"served-from-cache-below\"";
                 plan.more = format!("accept_unknown = [{rules}]\n");
             }
@@ -446,8 +452,8 @@ fn declare(kind: Kind, draw: &mut Draw, plan: &mut Plan, drawn: &mut ModelCase, 
     }
 }
 
-/// Shipped models, unchanged or with failed nodes. Runs in virtual time repeat exactly, so runs
-/// with and without a requirement have the same rate.
+/// Runs a plan on a model that Plimsoll ships, unchanged or with failed nodes. Runs in virtual time
+/// repeat exactly, so runs with and without a requirement have the same rate.
 fn shipped(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> CaseResult {
     let (model, set) = draw.one_of(&[
         ("laptop-nvme", ""),
@@ -492,8 +498,8 @@ fn shipped(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> CaseResult {
     run(sandbox, &plan.text(seed), &truth, |_, _| Vec::new())
 }
 
-/// A mail store on a shipped model. Its rate is not known in advance, so the test recounts the
-/// recorded operations.
+/// Runs a mail store on a model that Plimsoll ships. Its rate is not known in advance, so the test
+/// recounts the recorded operations.
 fn store(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> CaseResult {
     let model = draw.one_of(&["laptop-nvme", "single-hdd", "vsan-hybrid", "cloud-volume"]);
     let iops = draw.one_of(&[20.0, 60.0, 150.0]);
@@ -507,10 +513,10 @@ fn store(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> CaseResult {
     }
     let text = format!(
         "version = 1\nname = \"store\"\nseed = {}\n[requirement]\npage_fault_stalls_max = \
-         1000000\n{limits}[target]\nmodel = {model:?}\n[workload.mailbox]\nmailboxes = 50\n\
-         iops_per_mailbox = {}\nmailbox_size = \"4MiB\"\ndatabases = {databases}\nthreads = {}\n\
-         pace = \"target\"\ncache = \"16MiB\"\ncheckpoint_depth = \"2MiB\"\n[phases]\nwarm_up = \"2s\"\n\
-         measure = \"30s\"\n[evidence]\nmin_measure = \"1s\"\n",
+         1000000\n{limits}[target]\nmodel = {model:?}\n[workload.mailbox]\nmailboxes = \
+         50\niops_per_mailbox = {}\nmailbox_size = \"4MiB\"\ndatabases = {databases}\nthreads = \
+         {}\npace = \"target\"\ncache = \"16MiB\"\ncheckpoint_depth = \"2MiB\"\n[phases]\nwarm_up = \
+         \"2s\"\nmeasure = \"30s\"\n[evidence]\nmin_measure = \"1s\"\n",
         seed % 1_000_000,
         iops / 50.0,
         databases * draw.one_of(&[1, 4]),
@@ -518,7 +524,8 @@ fn store(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> CaseResult {
     run(sandbox, &text, &Truth::default(), |_, _| Vec::new())
 }
 
-/// Writes a shipped model to a file, with one line in its head changed or added.
+/// Copies a model that Plimsoll ships to a file, with one line of its `[model]` section changed or
+/// added.
 fn with_head(sandbox: &Sandbox, model: &str, line: &str) -> String {
     let file = format!("{}/../../../models/{model}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(file).unwrap();

@@ -10,7 +10,7 @@ use crate::support::{CommandOutput, Sandbox};
 /// hangs.
 pub const BOUND: Duration = Duration::from_secs(240);
 
-/// Polling interval for the end of the command.
+/// Interval at which the test checks whether the command has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A running command that the case disturbs. It is killed when this value is dropped.
@@ -29,7 +29,7 @@ impl Going {
         Self { child: command.spawn().unwrap(), stdout, stderr }
     }
 
-    /// Process id.
+    /// Returns the process id of the command.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -51,8 +51,8 @@ impl Going {
             if waited > BOUND {
                 return None;
             }
-            // Counts polls and not elapsed time, because a disturbance that stops the command may
-            // stop this process too.
+            // The loop counts polls and not elapsed time, because a disturbance that stops the
+            // command may stop this process too.
             std::thread::sleep(LOOK_EVERY);
             waited += LOOK_EVERY;
         }

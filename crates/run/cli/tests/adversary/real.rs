@@ -20,7 +20,7 @@ use crate::wrong::{self, Mistake, Wrong};
 struct StackCase {
     stack: Kind,
     disturbance: Disturbance,
-    /// A measurement of 30 s, so that a PASS is possible.
+    /// True if the measurement takes 30 s, so that a PASS is possible.
     long: bool,
     measure_ms: u64,
     reads: u64,
@@ -42,7 +42,8 @@ struct StackCase {
     honest: bool,
 }
 
-/// Requirement, compared with the rate that any storage on this host reaches.
+/// Kind of requirement. Any storage on this host meets `Little`, `LittleLatency` and `Held`; no
+/// storage meets the other three.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Required {
     Little,
@@ -53,13 +54,13 @@ enum Required {
     TooMuchHeld,
 }
 
-/// Declaration about the storage in the plan.
+/// Declaration in the plan about the storage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Declaration {
     Nothing,
     SmallCache,
-    /// Declares a cache that is larger than the data that is read, as for an array with a known
-    /// cache.
+    /// Declares a cache that is larger than the data that the load reads, as a user does for an
+    /// array with a known cache.
     LargeCache,
     Media(&'static str),
     Reduction,
@@ -94,7 +95,8 @@ const HONEST_CLAIMS: [&[&str]; 8] = [
     &["media-read", "sustained-write"],
 ];
 
-/// Orders of operations. Some of them contradict the plan.
+/// Lines of a plan that set the order of operations. Some of them contradict other lines of the
+/// plan.
 const ORDERS: [&str; 9] = [
     "",
     "",
@@ -107,7 +109,7 @@ const ORDERS: [&str; 9] = [
     "patterns = \"sequential-shared\"\nclients = 32\n",
 ];
 
-/// Draws a case.
+/// Returns a random case on real storage.
 pub fn case(seed: u64, draw: &mut Draw) -> Case {
     let drawn = drawn(draw);
     let class: &'static str = if is_honest(&drawn) { "real: honest" } else { "real: dishonest" };
@@ -160,7 +162,7 @@ fn drawn(draw: &mut Draw) -> StackCase {
         be_honest(&mut drawn, draw);
     }
     fit(&mut drawn);
-    // Cases in which the truth about the first stream also applies to any other stream.
+    // True if the truth about the first stream also applies to every possible second stream.
     let is_alike = honest && stack != Kind::NfsOnDisk || stack.is_memory() && !stack.is_remote();
     let is_beside = !matches!(
         drawn.disturbance,
@@ -191,19 +193,19 @@ fn be_honest(drawn: &mut StackCase, draw: &mut Draw) {
         Declaration::LargeCache,
     ]);
     if drawn.declared == Declaration::LargeCache {
-        // Such a large declared cache refutes claims about media.
+        // A declared cache that is larger than the data refutes claims about media.
         drawn.claims = &[];
     }
 }
 
-/// Removes combinations that are not possible.
+/// Changes parameters that cannot be combined.
 fn fit(drawn: &mut StackCase) {
     if drawn.stack == Kind::NfsOnDisk {
         // The server reads through this host's page cache. It writes durable data to the disk.
         (drawn.direct, drawn.warm, drawn.sync) = ("auto", false, "dsync");
         (drawn.reads, drawn.depth, drawn.io_kib, drawn.order) = (0, 8, 64, "");
     } else if drawn.stack.is_remote() {
-        // These clients have neither direct I/O nor a cache on this host.
+        // The clients of these servers have neither direct I/O nor a cache on this host.
         (drawn.direct, drawn.warm, drawn.sync, drawn.io_kib) = ("auto", false, "none", 64);
         drawn.order = "";
         drawn.reads = drawn.reads.max(50);
@@ -230,7 +232,8 @@ fn fit(drawn: &mut StackCase) {
     if matches!(drawn.requirement, Required::Held | Required::TooMuchHeld) {
         drawn.verify = true;
         if drawn.order.contains("align") {
-            // Such a load does not use most of the required capacity, so it must fail.
+            // A load with this alignment does not use most of the required capacity, so it must
+            // fail.
             drawn.order = "";
         }
     }
@@ -245,7 +248,8 @@ fn fit(drawn: &mut StackCase) {
         drawn.claims = &[];
     }
     if drawn.direct == "off" {
-        // Reads the same blocks repeatedly, so that nearly all reads come from the page cache.
+        // The load reads the same blocks repeatedly, so that nearly all reads come from the page
+        // cache.
         (drawn.warm, drawn.reads) = (true, 100);
     }
 }
@@ -277,7 +281,7 @@ fn is_cached(drawn: &StackCase, repeats: bool) -> bool {
         }
 }
 
-/// `repeats` is true if the run read each block several times.
+/// Returns the truth about a case. `repeats` is true if the run read each block several times.
 fn truth(drawn: &StackCase, repeats: bool) -> Truth {
     let mut truth = if is_honest(drawn) { Truth::honest() } else { Truth::default() };
     // It cannot be determined here whether this guest's disk preserves data after a power loss.
@@ -336,7 +340,7 @@ fn plan(drawn: &StackCase, stack: &Stack) -> String {
         Required::Held => "iops = 1\ncapacity = \"16MiB\"\n".to_owned(),
         Required::TooMuchHeld => "capacity = \"900TiB\"\n".to_owned(),
     };
-    // A throttled device does not reach ten times its limit.
+    // The throttled device cannot meet this requirement, which is ten times its limit.
     let requirement = match drawn.disturbance {
         Disturbance::Throttled => format!("iops = {}\n", disturbance::THROTTLE * 10),
         _ => requirement,
@@ -382,9 +386,10 @@ fn plan(drawn: &StackCase, stack: &Stack) -> String {
         None => format!("[workload.matrix]\n{stream}"),
     };
     format!(
-        "version = 1\nname = \"adversary\"\n[requirement]\n{requirement}{claims}[target]\n{}\n\
-         {workload}[phases]\ncache = {:?}\nwarm_up = \"200ms\"\nmeasure = \"{}ms\"\n\
-         verify = {}\n[evidence]\nmin_measure = \"500ms\"\ninterval = \"20ms\"\n{accepted}{observe}",
+        "version = 1\nname = \
+         \"adversary\"\n[requirement]\n{requirement}{claims}[target]\n{}\n{workload}[phases]\ncache \
+         = {:?}\nwarm_up = \"200ms\"\nmeasure = \"{}ms\"\nverify = {}\n[evidence]\nmin_measure = \
+         \"500ms\"\ninterval = \"20ms\"\n{accepted}{observe}",
         stack.target,
         if drawn.warm { "warm" } else { "cold" },
         drawn.measure_ms,
@@ -438,7 +443,8 @@ fn tried(drawn: &StackCase, _seed: u64) -> CaseResult {
     CaseResult::of(&truth, ran.as_ref(), found, &text)
 }
 
-/// Traces of the disturbance that the evidence must contain.
+/// Checks that the evidence contains traces of the disturbance. Returns a mistake if they are
+/// missing.
 fn of_the_disturbance(
     drawn: &StackCase,
     done: &disturbance::DisturbanceEffect,
@@ -458,7 +464,8 @@ fn of_the_disturbance(
             format!("writes hung for {:?}, the largest took {largest:?} ns", disturbance::FROZEN);
         return vec![(Wrong::Missed, says)];
     }
-    // Number of reads that is sufficient to sample one block in 64, or one in a given number.
+    // After more than 4,000 operations, the run has checked enough blocks to detect the overwritten
+    // data.
     let count: u64 = classes.iter().filter_map(|class| class["count"].as_u64()).sum();
     let spoiled = drawn.disturbance == Disturbance::Overwritten && done.in_time;
     if spoiled && code != 4 && count > 4000 {
@@ -469,8 +476,8 @@ fn of_the_disturbance(
     Vec::new()
 }
 
-/// Returns true if this time, and a while after it, are part of the measurement. Operations that
-/// began before or after do not count.
+/// Returns true if the measurement contains this time, with a margin of 50 ms at both ends.
+/// Operations that began before or after the measurement do not count.
 fn measured_at(run: &Value, at_unix_ns: u64) -> bool {
     let began = run["started_unix_ns"].as_u64().unwrap_or(u64::MAX);
     let phases = run["phases"].as_array().into_iter().flatten();

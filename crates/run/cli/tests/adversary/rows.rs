@@ -1,4 +1,5 @@
-//! Cases that once passed by mistake, each in the form in which it was discovered.
+//! Cases that an earlier version passed by mistake, each in the form in which the mistake was
+//! discovered.
 
 use std::time::Duration;
 
@@ -9,13 +10,14 @@ use crate::s3::{KEY, SECRET};
 use crate::stack::{Kind, Stack};
 use crate::support::{CommandOutput, Sandbox, found, json};
 
-/// Reads and writes on a target of this storage stack, with a requirement that any storage meets.
+/// Runs a plan that reads and writes on this target, with a requirement that any storage meets.
 fn ran(sandbox: &Sandbox, target: &str, workload: &str, more: &str) -> CommandOutput {
     let text = format!(
         "version = 1\nname = \"adversary\"\n[requirement]\niops = 1\nclaims = [\"media-read\", \
-         \"sustained-write\", \"durable-write\"]\n[target]\n{target}\n[workload.matrix]\n{workload}\n\
-         [phases]\nwarm_up = \"200ms\"\nmeasure = \"1500ms\"\n[evidence]\nmin_measure = \"500ms\"\n\
-         interval = \"20ms\"\n{more}"
+         \"sustained-write\", \
+         \"durable-write\"]\n[target]\n{target}\n[workload.matrix]\n{workload}\n[phases]\nwarm_up = \
+         \"200ms\"\nmeasure = \"1500ms\"\n[evidence]\nmin_measure = \"500ms\"\ninterval = \
+         \"20ms\"\n{more}"
     );
     std::fs::write(sandbox.path("plan.toml"), text).unwrap();
     let mut command = sandbox.command(&["run", "plan.toml", "--json", "-q"]);
@@ -71,16 +73,17 @@ fn forty_to_one_is_said_to_be_nobodys_data() {
     assert!(report.contains("data-reduced"), "the report does not name it");
 }
 
-/// Writes that hang after the end are awaited and count for the maximum.
+/// Writes that still hang when the measurement ends are awaited, and their latency counts for the
+/// maximum.
 #[test]
 fn a_hang_at_the_end_is_in_the_maximum() {
     let sandbox = Sandbox::new();
     let stack = Stack::new(Kind::Loop("ext4", "defaults"), &sandbox).unwrap();
     let text = format!(
-        "version = 1\nname = \"adversary\"\n[requirement]\niops = 1\nwrite_latency_p50 = \"1s\"\n[target]\n{}\n\
-         [workload.matrix]\nreads = 0\nqueue_depth = 8\nfile_size = \"24MiB\"\ndirect = \"required\"\n\
-         [phases]\nwarm_up = \"200ms\"\nmeasure = \"2500ms\"\n[evidence]\nmin_measure = \"500ms\"\n\
-         interval = \"20ms\"\n",
+        "version = 1\nname = \"adversary\"\n[requirement]\niops = 1\nwrite_latency_p50 = \
+         \"1s\"\n[target]\n{}\n[workload.matrix]\nreads = 0\nqueue_depth = 8\nfile_size = \
+         \"24MiB\"\ndirect = \"required\"\n[phases]\nwarm_up = \"200ms\"\nmeasure = \
+         \"2500ms\"\n[evidence]\nmin_measure = \"500ms\"\ninterval = \"20ms\"\n",
         stack.target
     );
     std::fs::write(sandbox.path("plan.toml"), text).unwrap();

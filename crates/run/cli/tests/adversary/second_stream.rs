@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::support::draw::Draw;
 
-/// Size of the second stream's files, or of its part of a device.
+/// Size of the second stream's files in MiB. On a device, it is the size of the stream's region.
 const FILE_MIB: u64 = 24;
 
 /// A random stream whose operations all reach the storage.
@@ -16,9 +16,10 @@ pub struct SecondStream {
     pattern: &'static str,
     sync: &'static str,
     sync_every: u64,
-    /// Only writes that are flushed: reads and unflushed writes would only reach the page cache.
+    /// True if the stream uses the page cache. It then only issues flushed writes, because reads
+    /// and unflushed writes would not reach the storage.
     buffered: bool,
-    /// Operations per second of an open loop.
+    /// Rate of an open loop; `None` for a closed loop.
     rate_ops_per_s: Option<u64>,
 }
 
@@ -41,7 +42,8 @@ impl SecondStream {
         stream
     }
 
-    /// Sections `[[workload.matrix]]` of a plan; the first stream has these lines.
+    /// Returns the `[[workload.matrix]]` sections of both streams. `first` contains the lines of
+    /// the first stream.
     pub fn beside(&self, first: &str, is_device: bool) -> String {
         let Self { reads, io_kib, depth, pattern, sync, sync_every, .. } = self;
         let direct = if self.buffered { "off" } else { "required" };
@@ -50,9 +52,9 @@ impl SecondStream {
             false => String::new(),
         };
         let mut text = format!(
-            "[[workload.matrix]]\nname = \"first\"\n{first}{}[[workload.matrix]]\nname = \"second\"\n\
-             sizes = \"{io_kib}KiB\"\nreads = {reads}\nqueue_depth = {depth}\npatterns = {pattern:?}\n\
-             sync = {sync:?}\ndirect = {direct:?}\n{}",
+            "[[workload.matrix]]\nname = \"first\"\n{first}{}[[workload.matrix]]\nname = \
+             \"second\"\nsizes = \"{io_kib}KiB\"\nreads = {reads}\nqueue_depth = {depth}\npatterns \
+             = {pattern:?}\nsync = {sync:?}\ndirect = {direct:?}\n{}",
             part(0),
             part(1),
         );

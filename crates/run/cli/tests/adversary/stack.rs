@@ -35,7 +35,7 @@ pub enum Kind {
     S3OnMemory,
 }
 
-/// Kinds that are chosen with equal probability. Honest kinds are listed several times.
+/// Each entry of this list is chosen with equal probability. Honest kinds have several entries.
 const KINDS: [Kind; 28] = [
     Kind::Disk,
     Kind::Disk,
@@ -67,7 +67,7 @@ const KINDS: [Kind; 28] = [
     Kind::S3OnMemory,
 ];
 
-/// Stacks that are what they appear to be: disks, and layers that pass all I/O on.
+/// Stacks that are what they appear to be: disks, and layers that pass all I/O on to a disk.
 const HONEST: [Kind; 11] = [
     Kind::Disk,
     Kind::Disk,
@@ -117,12 +117,12 @@ impl Kind {
         }
     }
 
-    /// A block device without a file system.
+    /// Returns true if the target is a block device without a file system.
     pub fn is_device(self) -> bool {
         matches!(self, Self::Device | Self::DeviceOnMemory | Self::Zram)
     }
 
-    /// Memory below, wherever.
+    /// Returns true if the data is in memory, on this host or behind a server.
     pub fn is_memory(self) -> bool {
         matches!(
             self,
@@ -140,18 +140,19 @@ impl Kind {
         )
     }
 
-    /// Behind a server.
+    /// Returns true if the storage is behind a server.
     pub fn is_remote(self) -> bool {
         matches!(self, Self::NfsOnDisk | Self::NfsModel | Self::NfsOnMemory | Self::S3OnMemory)
     }
 
-    /// Returns true if no layer between the run and the disk responds in place of the disk.
+    /// Returns true if no layer above the disk responds in place of the disk.
     pub fn is_honest(self) -> bool {
         use Kind::{Device, Disk, Loop, LoopOnLoop, NfsOnDisk, Overlay};
         matches!(self, Disk | Overlay | Loop(..) | LoopOnLoop | Device | NfsOnDisk)
     }
 
-    /// Stacks with a device whose speed can be limited, and two other stacks with files.
+    /// Chooses a random stack for a trick. If `limited` is set, the stack has a device whose speed
+    /// can be limited; if `with_names` is set, it has files.
     pub fn drawn_for_tricks(draw: &mut Draw, limited: bool, with_names: bool) -> Self {
         let kinds = [
             Self::Loop("ext4", "defaults"),
@@ -212,11 +213,12 @@ impl Drop for Killed {
 
 /// Size of an image in MiB: large enough for every file system and its data.
 const IMAGE_MIB: u64 = 384;
-/// Size of an image for Btrfs, which once had no space for a file of 125 MiB in 384 MiB.
+/// Size of an image for Btrfs in MiB. In an image of 384 MiB, Btrfs once had no space for a file of
+/// 125 MiB.
 const BTRFS_IMAGE_MIB: u64 = 768;
 
 impl Stack {
-    /// Creates the stack; `None` if this machine cannot.
+    /// Creates the stack. Returns `None` if this machine cannot create it.
     pub fn new(kind: Kind, sandbox: &Sandbox) -> Option<Self> {
         let mut stack = Self {
             target: String::new(),
@@ -333,7 +335,7 @@ impl Stack {
         self.place = Some(at);
     }
 
-    /// Creates a loop device on a file in `middle`, with ext4.
+    /// Creates a loop device with ext4 on a file in `middle`.
     fn small_loop(&mut self, middle: &std::path::Path, at: PathBuf) {
         let device = self.made.loop_on(&middle.join("inner"), 160, true);
         self.made.file_system(&device, "ext4", "defaults", &at);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::case::{Case, CaseResult, Only};
 use crate::wrong::{self, Wrong};
 
-/// Results by class.
+/// Number of cases of a class, in total and by ending.
 #[derive(Default)]
 struct Class {
     tried: u64,
@@ -25,7 +25,7 @@ pub struct Tally {
     pub says: Vec<String>,
 }
 
-/// The seeds of the session's cases are derived from the session's seed.
+/// Derives the seed of a case from the session's seed and the number of the case.
 fn seed_of(session: u64, number: u64) -> u64 {
     crate::support::draw::Draw::of(session.wrapping_mul(0x1_0000_0001).wrapping_add(number)).bits()
         >> 16
@@ -43,7 +43,7 @@ impl Tally {
         }
     }
 
-    /// Runs cases until the number of cases is reached, or the time is over.
+    /// Runs cases until `most` cases have run or `is_over` returns true.
     pub fn cases(&mut self, only: Only, most: u64, is_over: impl Fn() -> bool, long: bool) {
         let mut tried = 0;
         for number in 0.. {
@@ -61,7 +61,7 @@ impl Tally {
         }
     }
 
-    /// Carries one out.
+    /// Runs a case and records its result.
     pub fn case(&mut self, case: Case) {
         let (seed, class) = (case.seed, case.class);
         let began = Instant::now();
@@ -101,12 +101,12 @@ impl Tally {
         }
     }
 
-    /// Returns the number of cases of a kind.
+    /// Returns the number of mistakes of this kind.
     pub fn count(&self, wrong: Wrong) -> u64 {
         self.wrong.get(&wrong).copied().unwrap_or(0)
     }
 
-    /// Returns the number of cases that ended with this word.
+    /// Returns the number of cases with this ending.
     pub fn ended(&self, ending: &str) -> u64 {
         self.classes.values().filter_map(|class| class.endings.get(ending)).sum()
     }
@@ -116,7 +116,7 @@ impl Tally {
         self.classes.values().map(|class| class.tried).sum()
     }
 
-    /// The table.
+    /// Returns the table of the results.
     pub fn table(&self) -> String {
         let mut table = format!(
             "seed {}: {} cases in {:.0} s, {:.3} CPU-hours\n\n| class | cases | endings |\n|---|---|---|\n",
@@ -146,10 +146,10 @@ impl Tally {
     }
 }
 
-/// CPU time of this process and its children; `--hours` limits this time.
+/// Returns the CPU time that this process and its children have used. `--hours` limits this time.
 pub fn cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The process name, which is in a column before these, may contain spaces.
+    // The process name precedes these columns and may contain spaces.
     let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(11).take(4);
     let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 10)

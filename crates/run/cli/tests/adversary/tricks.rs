@@ -1,4 +1,4 @@
-//! Tricks that once passed, with random parameters, and an honest twin for each.
+//! Random variants of tricks that an earlier version passed, and an honest twin for each.
 
 use crate::case::{Case, CaseResult};
 use crate::program::Going;
@@ -10,13 +10,13 @@ use crate::support::tricks::{Corner, Library, Role, Trick};
 use crate::truth::Truth;
 use crate::wrong::{self, Wrong};
 
-/// Duration that is sufficient for two stalls.
+/// Durations of the measurement in milliseconds. Each of them is long enough for two stalls.
 const MEASURE_MS: [u64; 3] = [4000, 5000, 6000];
 
 /// Shortest measurement for which a PASS is possible.
 const LONG_MS: u64 = 30_500;
 
-/// Returns true if the case measures for half a minute. This is the first random choice of a case.
+/// Returns true if the case measures for half a minute. A case makes this random choice first.
 pub fn is_long(draw: &mut Draw) -> bool {
     draw.once_in(8)
 }
@@ -75,7 +75,7 @@ fn slow_flush(draw: &mut Draw) -> Trick {
     let sync = draw.one_of(&["fdatasync", "fsync", "dsync"]);
     let direct = draw.one_of(&["off", "off", "required"]);
     // A write with `dsync` has no separate flush. A direct write already waits for the device: on a
-    // device limited to 10 writes per second, its flush took only 0.7 ms.
+    // device limited to 10 writes per second, the flush after a direct write took only 0.7 ms.
     let limits: &[&str] = if sync == "dsync" || direct == "required" {
         &["write_latency_p99", "write_latency_p50", "write_latency_avg", "latency_p99"]
     } else {
@@ -129,10 +129,11 @@ fn names(draw: &mut Draw) -> Trick {
     }
 }
 
-/// Changes combinations that would not be tricks.
+/// Changes a trick that would have no effect on this stack.
 fn fit(trick: Trick, stack: Kind) -> Trick {
     match trick {
-        // Btrfs writes each of these writes to the disk itself, so there is nothing to detect.
+        // Btrfs itself writes each of these small writes to the disk, so there is nothing to
+        // detect.
         Trick::SmallBuffered { small_kib, large_kib, streams, pattern, .. }
             if matches!(stack, Kind::Loop("btrfs", _)) =>
         {

@@ -1,6 +1,6 @@
 //! Facts about a case, known from its construction before any measurement.
 
-/// Results that the case may have, and results that it must not have.
+/// Results that are correct for a case, and results that would be mistakes.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
     /// Reason why a PASS would be false; `None` if it may be true.
@@ -9,12 +9,13 @@ pub struct Truth {
     pub refuted: Vec<(&'static str, String)>,
     /// True if the case is honest: INVALID would then be a mistake.
     pub honest: bool,
-    /// Allowed exit codes, if any are fixed: if the load far exceeds the capacity, PASS is wrong,
-    /// and any verdict except FAIL needs its own reason.
+    /// Exit codes that are allowed for the case; any code is allowed if the list is empty. If the
+    /// load far exceeds the capacity, PASS is wrong, and any verdict except FAIL needs its own
+    /// reason.
     pub exit_codes: &'static [i32],
     /// True if the command receives a signal. It may then exit with 130 in every case.
     pub interrupted: bool,
-    /// Text that must appear in the output, or rules of which one must have a finding.
+    /// Text that the verdict must contain.
     pub says: Option<&'static str>,
 }
 
@@ -43,7 +44,7 @@ impl Truth {
         self
     }
 
-    /// Limits the exit codes to these.
+    /// Sets the allowed exit codes.
     #[must_use]
     pub fn exits(mut self, codes: &'static [i32]) -> Self {
         self.exit_codes = codes;

@@ -23,7 +23,7 @@ pub enum Wrong {
     Accused,
     /// A required finding is missing.
     Missed,
-    /// Figures differ from the recorded figures.
+    /// The verdict's figures differ from the recorded figures.
     Miscounted,
     /// A panic, a signal, or an undocumented exit code.
     Crashed,
@@ -59,7 +59,7 @@ impl Wrong {
 /// A mistake and its description.
 pub type Mistake = (Wrong, String);
 
-/// Rules whose result is unknown only because the measurement was short.
+/// Rules that can be unknown merely because the measurement was short.
 const OF_LENGTH: [&str; 5] =
     ["measured-too-short", "not-steady", "percentile-samples", "warm-up-short", "burst-credit"];
 
@@ -120,7 +120,7 @@ pub fn of_run(truth: &Truth, ran: Option<&CommandOutput>, bundle: Option<&Path>)
     }
     let reason = verdict["reason"].as_str().unwrap_or_default();
     if let Some(why) = &truth.no_pass {
-        // If there is another claim, the result of a longer run is not known.
+        // If the plan contains other claims, the result of a longer run is unknown.
         let alone = bundle.and_then(|path| Bundle::read(path).ok());
         let alone = alone.is_some_and(|b| b.plan.claims.iter().all(|c| *c == Claim::Requirement));
         if word == "PASS" {
@@ -184,7 +184,8 @@ pub fn repeats_reads(bundle: &Path, is_class: impl Fn(&str) -> bool, file_bytes:
 /// Tolerance for a recounted figure: histograms have three significant digits.
 const ROUNDING: f64 = 0.005;
 
-/// Recounts the values that the verdict's checks use.
+/// Recounts the values of the verdict's checks from the bundle. Returns a mistake for each
+/// difference.
 fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Mistake> {
     let mut found = Vec::new();
     let Some(phase) = bundle.run.measure() else { return found };
@@ -194,7 +195,8 @@ fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Mistake> {
     let rate = transactional().map(within).sum::<u64>() as f64 / seconds;
     let bytes = |class: &ClassTotals| class.size_bytes - class.drained_bytes;
     let bandwidth = transactional().map(bytes).sum::<u64>() as f64 / seconds;
-    // The load starts no flush after its stop, so the last writes are not durable. No I/O is lost.
+    // The load starts no flush after it has stopped. The last writes are therefore not durable, but
+    // no I/O is lost.
     let ended = bundle.run.classes.iter().filter(|class| class.group != "durable");
     let unfinished: u64 = ended.filter_map(ClassTotals::unfinished).sum();
     let mut broken = false;
@@ -221,7 +223,7 @@ fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Mistake> {
         {
             found.push((Wrong::Miscounted, format!("{name} {said}, counted {counted}")));
         }
-        // The rate of an open loop differs from the target by at most 1 %.
+        // In an open loop, the measured rate differs from the target rate by at most 1 %.
         let slack = ROUNDING + 0.01;
         let (far_below, far_above) =
             (counted < limit * (1.0 - slack), counted > limit * (1.0 + slack));
@@ -242,7 +244,7 @@ fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Mistake> {
 }
 
 /// Returns a percentile or the mean of a class from its histogram; `None` if this test does not
-/// count the figure.
+/// recount the figure.
 fn latency_ns(bundle: &Bundle, name: &str) -> Option<f64> {
     let (class, statistic) = name.rsplit_once("_latency_").or(Some(("", name)))?;
     if statistic == "avg" && (class.starts_with("db_") || class.starts_with("log_")) {
@@ -257,11 +259,11 @@ fn latency_ns(bundle: &Bundle, name: &str) -> Option<f64> {
     Some(histogram.value_at_quantile(quantile(statistic)?) as f64)
 }
 
-/// End of the tags of a class of limits.
+/// Returns the suffix of the class names to which a latency limit applies.
 fn end_of_tag(bundle: &Bundle, class: &str) -> Option<&'static str> {
     match class {
         "read" => Some(".read"),
-        // A write that waits for a flush ends with the flush.
+        // A write that waits for a flush is complete when the flush is complete.
         "write" if bundle.latency.keys().any(|name| name.ends_with(".durable")) => Some(".durable"),
         "write" => Some(".write"),
         _ => None,
@@ -293,7 +295,7 @@ fn is_slow_for_too_long(bundle: &Bundle, name: &str, limit_ns: f64) -> bool {
     matrix.streams.iter().all(is_closed) && share > 1.0 - quantile
 }
 
-/// Returns the largest of the mean latencies of a mail store's databases.
+/// Returns the largest mean latency among the databases of a mail store.
 fn slowest_mean_ns(bundle: &Bundle, class: &str) -> Option<f64> {
     let (group, is_read) = match class {
         "db_read" => ("transactional", true),

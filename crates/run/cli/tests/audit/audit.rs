@@ -1,8 +1,9 @@
-//! `plimsoll audit`: results of other tools, and the list of rules.
+//! Tests of `plimsoll audit` with results of other tools, and of its list of rules.
 
 use crate::support::{self, Sandbox};
 
-/// A minute of fio with 8 operations in flight, with the device figures fio recorded.
+/// Returns fio's JSON for a job of one minute with 8 operations in flight, with the device figures
+/// that fio recorded.
 fn result(direct: &str, device_reads: u64, latency_ns: u64) -> String {
     format!(
         r#"{{"fio version": "fio-3.33", "timestamp": 1700000000,
@@ -33,7 +34,7 @@ fn a_sound_result_fails_no_rule_and_shows_no_claim() {
     for claim in ["media-read", "durable-write", "tail-latency"] {
         assert_eq!(json["claims"][claim], "not shown", "{claim}");
     }
-    // A result file alone cannot prove a claim of this kind.
+    // A result file alone cannot prove `media-read`.
     sandbox.run(&["audit", "r.json", "--claim", "media-read"]).expect(3);
 }
 
@@ -43,7 +44,8 @@ fn the_page_cache_and_a_broken_law_show_in_a_result_file() {
     std::fs::write(sandbox.path("cached.json"), result("0", 600, 799_000)).unwrap();
     let ran = sandbox.run(&["audit", "cached.json", "--json"]).expect(3);
     let json = ran.json();
-    // 600 device requests of a random load cannot move 2.5 GB; the page cache may have merged them.
+    // A random load cannot move 2.5 GB in 600 device requests, unless the page cache merged its
+    // operations.
     assert_eq!((&json["headline"], failed(&json)), (&"INVALID".into(), Vec::new()));
     assert_eq!(json["figures"]["findings"][0]["rule"], "device-moved");
     std::fs::write(sandbox.path("direct.json"), result("1", 600, 799_000)).unwrap();
@@ -57,8 +59,8 @@ fn the_page_cache_and_a_broken_law_show_in_a_result_file() {
 #[test]
 fn a_table_is_checked_row_by_row() {
     let sandbox = Sandbox::new();
-    let table = "# published\nio_kib,ops_per_s,bandwidth_mb_per_s,latency_ms\n4,10000,41,0.8\n\
-                 4,10000,82,0.8\n64,10000,655,0.9\n";
+    let table = "# \
+                 published\nio_kib,ops_per_s,bandwidth_mb_per_s,latency_ms\n4,10000,41,0.8\n4,10000,82,0.8\n64,10000,655,0.9\n";
     std::fs::write(sandbox.path("t.csv"), table).unwrap();
     let arguments = ["audit", "t.csv", "--outstanding", "8", "--link", "500MB/s"];
     let ran = sandbox.run(&arguments).expect(3);
@@ -70,20 +72,18 @@ fn a_table_is_checked_row_by_row() {
     assert_eq!(rows[2], ["littles-law", "link-exceeded"]);
 }
 
-/// A table as testers of vendors publish it: a fill without a size, rates of reads and writes, a
-/// total that includes metadata operations, and latencies to 0.1 ms.
+/// A published vendor table violates no rule. It contains a fill without a size, read and write
+/// rates, a total that includes metadata operations, and latencies with a resolution of 0.1 ms.
 #[test]
 fn a_published_table_with_operations_on_names_fails_no_rule() {
     let sandbox = Sandbox::new();
-    let table = "# an array under an appliance\n\
-        io_kib,pattern,read_percent,bandwidth_mb_per_s,ops_per_s,latency_ms,read_ops_per_s,write_ops_per_s\n\
-        ,random,,2205,35133,0.4,,35133\n4,random,100,1405,353539,1.0,335867,\n\
-        8,random,50,1157,150283,1.4,71379,71402\n";
+    let table = "# an array under an \
+                 appliance\nio_kib,pattern,read_percent,bandwidth_mb_per_s,ops_per_s,latency_ms,read_ops_per_s,write_ops_per_s\n,random,,2205,35133,0.4,,35133\n4,random,100,1405,353539,1.0,335867,\n8,random,50,1157,150283,1.4,71379,71402\n";
     std::fs::write(sandbox.path("t.csv"), table).unwrap();
     let arguments = ["audit", "t.csv", "--outstanding", "480", "--link", "5GB/s"];
     let ran = sandbox.run(&arguments).expect(0);
     ran.says("NO RULE FAILED 3 rows");
-    // Operations in flight according to the rows: 14, 354 and 210 of the declared 480.
+    // According to the rows, 14, 354 and 210 of the declared 480 operations were in flight.
     ran.says("littles-law (rows: 3)");
     let rows = sandbox.run(&[&arguments[..], &["--json"]].concat()).json();
     let law = |row: usize| {
@@ -92,12 +92,12 @@ fn a_published_table_with_operations_on_names_fails_no_rule() {
         law.collect::<Vec<_>>()
     };
     assert_eq!([law(0), law(1), law(2)], [["unknown"], ["warn"], ["unknown"]]);
-    // More operations in flight than the result allows are impossible, whatever is declared.
+    // The row with 354 operations in flight is impossible if only 300 are declared.
     sandbox.run(&["audit", "t.csv", "--outstanding", "300"]).expect(3).says("INVALID 1 of 3 rows");
 }
 
-/// A vdbench run with consistent figures: 20,000 operations of 4 KiB per second, 0.4 ms, 8 in
-/// flight.
+/// A vdbench run with consistent figures: 20,000 operations of 4 KiB per second, a latency of 0.4
+/// ms, and 8 operations in flight.
 fn vdbench(bandwidth: &str) -> String {
     format!(
         "10:00:00.000 Starting RD=rd1; I/O rate: Uncontrolled MAX; elapsed=2; For loops: None\n\n\
@@ -166,7 +166,7 @@ fn a_claim_without_a_file_is_held_against_physics() {
     let with = |more: &[&'static str]| sandbox.run(&[&claim[..], more].concat());
     let ran = with(&[]).expect(0);
     ran.says("CONSISTENT");
-    ran.says("Rules that this result cannot decide");
+    ran.says("Rules that cannot be checked with the figures of this result");
     // The link carries 3.1 GB/s in each direction, so 4.1 GB/s are only possible in both directions
     // together.
     let drives = ["--link", "25Gb/s", "--drives", "24", "--media", "ssd"];
@@ -187,8 +187,8 @@ fn a_claim_without_a_file_is_held_against_physics() {
 #[test]
 fn a_table_in_markdown_is_read_and_assumes_nothing() {
     let sandbox = Sandbox::new();
-    let table = "# Results\n\n| bs | IOPS | MB/s | lat (us) | QD |\n|---|---|---|---|---|\n\
-                 | 4K | 100,000 | 410 | 320 | 32 |\n| 4K | 100,000 | 41 | 320 | 32 |\n";
+    let table = "# Results\n\n| bs | IOPS | MB/s | lat (us) | QD |\n|---|---|---|---|---|\n| 4K | \
+                 100,000 | 410 | 320 | 32 |\n| 4K | 100,000 | 41 | 320 | 32 |\n";
     std::fs::write(sandbox.path("t.md"), table).unwrap();
     let json = sandbox.run(&["audit", "t.md", "--json", "--sort", "name"]).expect(3).json();
     let verdict = |row: usize| json["results"][row]["audit"]["verdict"].clone();
@@ -239,10 +239,11 @@ fn rules_are_listed_by_the_claims_that_they_bear_on() {
 #[test]
 fn statistics_of_ioping_are_held_against_each_other() {
     let sandbox = Sandbox::new();
-    // In the format of version 1.3.
-    let printed = "--- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n2.00 k requests completed in 3.00 s, 31.2 \
-        MiB written, 665 iops, 10.4 MiB/s\ngenerated 2 k requests in 3.02 s, 31.2 MiB, 661 iops, 10.3 MiB/s\n\
-        min/avg/max/mdev = 71.4 us / 1.50 ms / 25.7 ms / 2.27 ms\n";
+    // Output in the format of ioping 1.3.
+    let printed = "--- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n2.00 k requests completed \
+                   in 3.00 s, 31.2 MiB written, 665 iops, 10.4 MiB/s\ngenerated 2 k requests in \
+                   3.02 s, 31.2 MiB, 661 iops, 10.3 MiB/s\nmin/avg/max/mdev = 71.4 us / 1.50 ms / \
+                   25.7 ms / 2.27 ms\n";
     std::fs::write(sandbox.path("ioping.txt"), printed).unwrap();
     sandbox.run(&["audit", "ioping.txt"]).expect(0).says("CONSISTENT");
     std::fs::write(sandbox.path("forged.txt"), printed.replace("665 iops", "66.5 k iops")).unwrap();
@@ -265,12 +266,13 @@ fn what_is_no_result_is_refused_with_a_reason() {
     sandbox.run(&["audit", "r.json", "--media", "tape"]).expect(2).says("is not a kind of media");
 }
 
-/// A job in fio's JSON: its options, and its read and write sections.
+/// Returns a job in fio's JSON, with these options and these read and write sections.
 fn job(name: &str, options: &str, sides: &str) -> String {
     format!(r#"{{"jobname": "{name}", "error": 0, "job options": {{{options}}}, {sides}}}"#)
 }
 
-/// A section with a number of 4 KiB operations and their mean latency, over some milliseconds.
+/// Returns the read or write section of a job, with its number of 4 KiB operations, their mean
+/// latency, and the duration.
 fn side(word: &str, operations: u64, latency_ns: u64, runtime_ms: u64) -> String {
     let bytes = operations * 4096;
     format!(
@@ -298,7 +300,7 @@ fn outcome(verdict: &serde_json::Value, rule: &str) -> serde_json::Value {
 
 #[test]
 fn what_buffers_held_is_not_known_from_a_result() {
-    // fio omits a bare `refill_buffers` in its JSON.
+    // fio's JSON omits an option without a value, such as `refill_buffers`.
     let options =
         r#""rw": "randwrite", "bs": "4k", "iodepth": "8", "filename": "/x", "size": "1g""#;
     let write = job("a", options, &side("write", 3_000_000, 799_000, 300_000));
@@ -323,8 +325,8 @@ fn a_disk_that_read_nothing_refutes_reads_past_the_page_cache() {
     let read = || job("a", options, &side("read", 600_000, 799_000, 60_000));
     let (code, verdict) = audited(&[read()], r#"{"name": "sda", "read_ios": 0, "write_ios": 7}"#);
     assert_eq!((code, failed(&verdict)), (3, vec!["bytes-balance".to_owned()]), "{verdict}");
-    // If there are more device requests than operations, requests are parts of operations. They
-    // then show nothing about other load or caches.
+    // If there are more device requests than operations, the operations were split into several
+    // requests. The number of requests then shows nothing about other load or caches.
     let (code, verdict) = audited(&[read()], r#"{"name": "sda", "read_ios": 2400000}"#);
     assert_eq!((code, failed(&verdict)), (0, vec![]), "{verdict}");
     assert_ne!(outcome(&verdict, "noisy-neighbour"), "fail");
@@ -334,7 +336,7 @@ fn a_disk_that_read_nothing_refutes_reads_past_the_page_cache() {
 fn the_law_of_queues_is_asked_of_each_job_with_its_flushes() {
     let options = r#""rw": "randread", "bs": "4k", "iodepth": "8", "filename": "/x", "size": "1g",
         "numjobs": "2""#;
-    // The second job ran for a fifth of the time.
+    // The second job ran for a fifth of the first job's time.
     let jobs = [
         job("a", options, &side("read", 600_000, 799_000, 60_000)),
         job("a", options, &side("read", 120_000, 799_000, 12_000)),
@@ -350,7 +352,7 @@ fn the_law_of_queues_is_asked_of_each_job_with_its_flushes() {
     );
     let (_, verdict) = audited(&[job("a", options, &sides)], "");
     assert_ne!(outcome(&verdict, "littles-law"), "fail", "{verdict}");
-    // Twice the number that the depth allows is still impossible.
+    // Twice as many operations in flight as the queue depth allows are still impossible.
     let options = r#""rw": "randread", "bs": "4k", "iodepth": "4", "filename": "/x", "size": "1g""#;
     let read = job("a", options, &side("read", 600_000, 799_000, 60_000));
     let (code, verdict) = audited(&[read], "");
@@ -367,7 +369,7 @@ fn failed_operations_count_and_other_engines_are_read() {
     let options = r#""rw": "randread", "bs": "4k", "iodepth": "8", "ioengine": "rbd", "pool": "p",
         "rbdname": "r""#;
     let read = job("a", options, &side("read", 600_000, 799_000, 60_000));
-    // Activity on this host's disk is not evidence for this result.
+    // The job did not use this host's disk, so the disk's activity is not evidence for its result.
     let (code, verdict) = audited(&[read], r#"{"name": "sda", "read_ios": 0}"#);
     assert_eq!((code, failed(&verdict)), (0, vec![]), "{verdict}");
 }
@@ -377,8 +379,7 @@ fn rotating_disks_do_not_seek_four_million_times_a_second() {
     let sandbox = Sandbox::new();
     let row = |rate: u64| {
         let text = format!(
-            "io_kib,ops_per_s,read_percent,pattern,seconds\n4,{rate},0,random,600\n\
-             4,1000,0,random,600\n"
+            "io_kib,ops_per_s,read_percent,pattern,seconds\n4,{rate},0,random,600\n4,1000,0,random,600\n"
         );
         std::fs::write(sandbox.path("t.csv"), text).unwrap();
         sandbox.run(&["audit", "t.csv", "--media", "hdd", "--json"])
@@ -398,7 +399,7 @@ fn a_job_that_cannot_be_converted_is_judged_by_its_figures() {
     std::fs::write(sandbox.path("d/loops.json"), LOOPS).unwrap();
     let ran = sandbox.run(&["audit", "d/loops.json"]).expect(0);
     ran.says("CONSISTENT");
-    ran.says("judged by its figures only");
+    ran.says("only the figures of this result were judged");
     let json = sandbox.run(&["audit", "d/loops.json", "--json"]).expect(0).json();
     assert_eq!(json["audit"]["verdict"], "CONSISTENT");
     let ran = sandbox.run(&["audit", "d", "--table"]).expect(0);

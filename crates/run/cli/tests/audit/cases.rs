@@ -1,4 +1,4 @@
-//! Each case of `judge/import/tests/cases`, tested through the program: headline and exit code of
+//! Tests each case of `judge/import/tests/cases` through the program: the headline and exit code of
 //! `audit FILE` and `audit --table`, and the plan or note of `plan import`.
 
 use std::path::PathBuf;
@@ -99,8 +99,8 @@ fn jobs_and_traces_are_imported_or_say_what_is_lost() {
         ("import-filename-format.fio", 0, "file_size = \"32MiB\"\nfiles = 2\nclients = 8\n"),
         ("import-ncpus.fio", 2, "a keyword that fio replaces"),
         ("import-offset-size.fio", 0, "file_size = \"7GiB\"\noffset = \"3GiB\"\n"),
-        ("import-percentage-random.fio", 0, "differs for reads and writes"),
-        ("import-rate-writes-only.fio", 0, "limits only writes"),
+        ("import-percentage-random.fio", 0, "different values for reads and writes"),
+        ("import-rate-writes-only.fio", 0, "limits only the writes"),
         ("trace-spc.csv", 0, "SPC CSV, 400 reads and writes"),
         ("trace-tencent.csv", 0, "Tencent block-trace CSV, 400 reads and writes"),
     ] {

@@ -1,5 +1,5 @@
-//! One run of the installed fio in every output format, through every interface of the program:
-//! figures, headline, exit code and the outcome of each rule must be equal.
+//! Tests one run of the installed fio in every output format and through every interface of the
+//! program. Figures, headline, exit code and the outcome of each rule must be equal.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,11 +41,11 @@ fn page(name: &str, text: &str) -> String {
     }
 }
 
-/// Outcomes of the rules: `pass`, `fail`, or `unknown`.
+/// Outcome of each rule: `pass`, `fail`, or `unknown`.
 type Outcomes = BTreeMap<String, &'static str>;
 
-/// Rules that may be unknown in a format that does not contain their figures: the end of the file
-/// name, the rule, and the missing figures.
+/// Rules that may be unknown in a format that lacks their figures. Each entry contains the end of
+/// the file name, the rule, and the missing figures.
 const UNPRINTED: [(&str, &str, &str); 10] = [
     ("txt", "rate-limit", "the options of the job"),
     ("txt", "device-moved", "whether the job used O_DIRECT"),
@@ -68,8 +68,8 @@ fn outcomes(row: &Value) -> Outcomes {
     passed.chain(unknown).chain(list("findings").map(|rule| (rule, "fail"))).collect()
 }
 
-/// Requires that each rule has the same outcome in all formats. In formats that lack its figures,
-/// it may be unknown.
+/// Requires that each rule has the same outcome in all formats. A rule may be unknown in a format
+/// that lacks its figures.
 fn rules_agree(options: &str, forms: &[(&str, Outcomes)]) {
     let rules = &forms[0].1;
     assert!(rules.len() > 20, "{options}: {rules:?}");
@@ -86,7 +86,7 @@ fn rules_agree(options: &str, forms: &[(&str, Outcomes)]) {
     }
 }
 
-/// Returns the row of the only result in a file.
+/// Audits a file that contains a single result, and returns the row of this result.
 fn row(sandbox: &Sandbox, (name, text): (&str, &str), code: Option<i32>) -> Value {
     let directory = sandbox.path("one");
     std::fs::create_dir_all(&directory).unwrap();
@@ -157,7 +157,7 @@ fn all_forms_of_a_run_have_one_verdict_everywhere() {
         let all: Vec<_> = names.into_iter().zip(all.map(|(_, outcomes)| outcomes)).collect();
         rules_agree(options, &all);
     }
-    // Terse output does not contain the engine.
+    // Terse output does not contain the I/O engine, so this test does not use it.
     let options = "--rw=randread --bs=4k --ioengine=null --time_based";
     let Forms { text, json_plus, .. } = fio_runs::run(options, &sandbox.data());
     for (name, text) in [("r.txt", &text), ("r.json", &json_plus)] {
@@ -213,7 +213,8 @@ fn the_forms_of_a_client_have_the_verdict_of_the_others() {
     rules_agree("client", &all);
 }
 
-/// With `PLIMSOLL_FIO_RUNS=all`, runs all option sets of the other test, including cached reads.
+/// With `PLIMSOLL_FIO_RUNS=all`, this test uses all option sets of `fio-runs.txt`, including cached
+/// reads.
 #[test]
 fn each_rule_has_one_outcome_in_all_forms() {
     if !has_fio() {
@@ -221,7 +222,8 @@ fn each_rule_has_one_outcome_in_all_forms() {
     }
     let sandbox = Sandbox::new();
     let cached = "--rw=randread --bs=4k --ioengine=psync --pre_read=1 --time_based --runtime=3";
-    // Terse lines print the sum of all operations in the columns of reads.
+    // With `unified_rw_reporting=1`, terse lines print the sum of all operations in the columns of
+    // reads.
     let divided = fio_runs::sets().filter(|set| !set.contains("unified_rw_reporting=1"));
     for options in [cached].into_iter().chain(divided) {
         let ran = fio_runs::run(options, &sandbox.data());
@@ -249,8 +251,8 @@ fn a_short_run_under_observation_is_measured_in_every_form() {
     for form in ["json", "normal", "terse"] {
         let out = sandbox.path(&format!("out.{form}")).display().to_string();
         let observe = ["observe", "--path", &data, "--result", &out, "--json", "--"];
-        let fio = "fio --name=j --size=8m --runtime=2 --time_based --rw=randread --bs=4k --ioengine=libaio \
-                   --iodepth=8 --direct=1";
+        let fio = "fio --name=j --size=8m --runtime=2 --time_based --rw=randread --bs=4k \
+                   --ioengine=libaio --iodepth=8 --direct=1";
         let [directory, format, output] = [
             format!("--directory={data}"),
             format!("--output-format={form}"),

@@ -1,8 +1,8 @@
-//! Real runs of the installed fio: an honest result is rejected in no format, and all formats of a
-//! run get the same verdict.
+//! Tests with real runs of the installed fio: no format of an honest result is rejected, and all
+//! formats of a run get the same verdict.
 //!
-//! Uses the first ten option sets of `fio-runs.txt`, or all of them with `PLIMSOLL_FIO_RUNS=all`.
-//! Prints each job that it runs. Does nothing if fio is missing.
+//! The tests use the first ten option sets of `fio-runs.txt`, or all of them with
+//! `PLIMSOLL_FIO_RUNS=all`. They print each job that they run, and do nothing if fio is missing.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,9 +13,9 @@ use plimsoll_judge::conservation::{Audit, Credibility, DeclaredFacts};
 use plimsoll_judge::finding::Outcome;
 
 const SETS: &str = include_str!("fio-runs.txt");
-/// Number of option sets if the environment variable is not set.
+/// Number of option sets if `PLIMSOLL_FIO_RUNS` is not set.
 const DEFAULT_SETS: usize = 10;
-/// fio stops after one or two seconds.
+/// Time limit for fio, which normally stops after one or two seconds.
 const SECONDS_MAX: &str = "60";
 
 /// Outputs of one run, by format.
@@ -27,7 +27,7 @@ pub(crate) struct Forms {
 }
 
 impl Forms {
-    /// Splits output that fio printed in all formats at the same time.
+    /// Splits fio's output by format. fio printed all formats in the same run.
     pub(crate) fn of(output: &str) -> Self {
         let (mut forms, mut in_json) = (Self::default(), false);
         for line in output.lines() {
@@ -44,7 +44,7 @@ impl Forms {
         forms
     }
 
-    /// Returns JSON without histograms, like the output of `--output-format=json`.
+    /// Returns the JSON without histograms, as `--output-format=json` prints it.
     pub(crate) fn json(&self) -> String {
         let mut json = String::new();
         let mut in_bins = false;
@@ -56,7 +56,7 @@ impl Forms {
             }
             in_bins = (in_bins || begins) && !line.contains('}');
         }
-        // A comma stays before the bins.
+        // A comma remains where the histogram bins were removed.
         json.split_inclusive('\n').fold(String::new(), |mut text, line| {
             if line.trim_start().starts_with('}') && text.ends_with(",\n") {
                 text.truncate(text.len() - 2);

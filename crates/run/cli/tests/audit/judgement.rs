@@ -1,12 +1,12 @@
 //! Unproven statements do not pass: requirements, claims and declarations that the judgement once
-//! accepted by mistake. Each test uses a plan on a model, whose truth is known, or on files.
+//! accepted by mistake. Each test uses a plan on files, or on a model whose true figures are known.
 
 use crate::support::metrics::metrics;
 use crate::support::{CommandOutput, Sandbox, found};
 use serde_json::Value;
 
-/// Runs a `[workload.matrix]` plan on a modelled volume with 3,000 operations per second. 30 s of
-/// model time take 1 s.
+/// Runs a `[workload.matrix]` plan on a modelled volume that sustains 3,000 operations per second.
+/// Measuring 30 s of model time takes 1 s.
 fn modelled(requirement: &str, more: &str) -> CommandOutput {
     modelled_for(requirement, more, "30s", "30s")
 }
@@ -14,9 +14,10 @@ fn modelled(requirement: &str, more: &str) -> CommandOutput {
 fn modelled_for(requirement: &str, more: &str, measure: &str, min_measure: &str) -> CommandOutput {
     let sandbox = Sandbox::new();
     let text = format!(
-        "version = 1\nname = \"judged\"\n[requirement]\n{requirement}\n[target]\nmodel = \"cloud-volume\"\n\
-         [workload.matrix]\nsizes = \"4KiB\"\nfile_size = \"64MiB\"\nqueue_depth = 16\n[phases]\n\
-         warm_up = \"1s\"\nmeasure = \"{measure}\"\n[evidence]\nmin_measure = \"{min_measure}\"\n{more}\n"
+        "version = 1\nname = \"judged\"\n[requirement]\n{requirement}\n[target]\nmodel = \
+         \"cloud-volume\"\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \"64MiB\"\nqueue_depth \
+         = 16\n[phases]\nwarm_up = \"1s\"\nmeasure = \"{measure}\"\n[evidence]\nmin_measure = \
+         \"{min_measure}\"\n{more}\n"
     );
     std::fs::write(sandbox.path("plan.toml"), text).unwrap();
     sandbox.run(&["run", "plan.toml", "--json", "-q"])
@@ -33,7 +34,7 @@ fn a_bandwidth_alone_is_judged() {
     assert_eq!(verdict["verdict"], "FAIL", "{verdict}");
     let bandwidth = check(&verdict, "bandwidth");
     assert_eq!(bandwidth["ok"], false);
-    // 3,000 operations of 4 KiB.
+    // The expected bandwidth is 3,000 operations of 4 KiB per second.
     let measured = bandwidth["measured_bytes_per_s"].as_f64().unwrap();
     assert!((measured / (3000.0 * 4096.0) - 1.0).abs() < 0.05, "{measured}");
     let verdict = modelled("bandwidth = \"10MB/s\"", "").expect(0).json();
@@ -49,9 +50,9 @@ fn a_capacity_that_the_run_cannot_show_is_refused() {
     let sandbox = Sandbox::new();
     let plan = |capacity: &str, verify: &str| {
         let text = format!(
-            "version = 1\nname = \"held\"\n[requirement]\ncapacity = \"{capacity}\"\n[target]\npath = {:?}\n\
-             [workload.matrix]\nfile_size = \"4MiB\"\n[phases]\nwarm_up = \"0s\"\nmeasure = \"1s\"\n{verify}\n\
-             [evidence]\nmin_measure = \"1s\"\n",
+            "version = 1\nname = \"held\"\n[requirement]\ncapacity = \"{capacity}\"\n[target]\npath \
+             = {:?}\n[workload.matrix]\nfile_size = \"4MiB\"\n[phases]\nwarm_up = \"0s\"\nmeasure = \
+             \"1s\"\n{verify}\n[evidence]\nmin_measure = \"1s\"\n",
             sandbox.data().display().to_string()
         );
         std::fs::write(sandbox.path("plan.toml"), text).unwrap();
@@ -79,12 +80,13 @@ fn half_a_minute_is_the_least_that_passes_whatever_the_plan_asks() {
 #[test]
 fn a_claim_beside_a_requirement_takes_none_of_its_rules_away() {
     for claim in ["durable-write", "burst-write", "cached-read"] {
-        // Reads from a warm page cache.
+        // The load reads from a warm page cache.
         let sandbox = Sandbox::new();
         let text = format!(
-            "version = 1\nname = \"beside\"\n[requirement]\niops = 100\nclaims = [\"{claim}\"]\n[target]\n\
-             path = {:?}\n[workload.matrix]\nfile_size = \"32MiB\"\nreads = 50\nqueue_depth = 8\ndirect = \"off\"\n\
-             [phases]\ncache = \"warm\"\nwarm_up = \"200ms\"\nmeasure = \"1s\"\n[evidence]\nmin_measure = \"500ms\"\n",
+            "version = 1\nname = \"beside\"\n[requirement]\niops = 100\nclaims = \
+             [\"{claim}\"]\n[target]\npath = {:?}\n[workload.matrix]\nfile_size = \"32MiB\"\nreads \
+             = 50\nqueue_depth = 8\ndirect = \"off\"\n[phases]\ncache = \"warm\"\nwarm_up = \
+             \"200ms\"\nmeasure = \"1s\"\n[evidence]\nmin_measure = \"500ms\"\n",
             sandbox.data().display().to_string()
         );
         std::fs::write(sandbox.path("plan.toml"), text).unwrap();
@@ -96,8 +98,8 @@ fn a_claim_beside_a_requirement_takes_none_of_its_rules_away() {
 
 #[test]
 fn a_counter_that_grows_does_not_show_where_reads_came_from() {
-    // The plan declares the uptime as a counter of flash reads, and then as a cache counter that
-    // stayed 0.
+    // The plan wrongly declares the uptime as the counter of flash reads. In the second variant, it
+    // also declares a cache counter that stays 0.
     for names in [
         "\"read_source.ssd\" = \"uptime\"",
         "\"read_source.ssd\" = \"uptime\"\n\"read_source.cache\" = \"nothing\"",
@@ -105,10 +107,10 @@ fn a_counter_that_grows_does_not_show_where_reads_came_from() {
         let url = metrics(|requested| format!("uptime {}\nnothing 0\n", 1000 + requested * 60));
         let sandbox = Sandbox::new();
         let text = format!(
-            "version = 1\nname = \"grows\"\n[target]\npath = {:?}\n[workload.matrix]\nfile_size = \"32MiB\"\n\
-             reads = 100\nqueue_depth = 8\n[phases]\nwarm_up = \"0s\"\nmeasure = \"2s\"\n[evidence]\n\
-             min_measure = \"1s\"\n[[observe.metrics]]\nurl = \"{url}\"\ninterval = \"200ms\"\n\
-             [observe.metrics.names]\n{names}\n",
+            "version = 1\nname = \"grows\"\n[target]\npath = {:?}\n[workload.matrix]\nfile_size = \
+             \"32MiB\"\nreads = 100\nqueue_depth = 8\n[phases]\nwarm_up = \"0s\"\nmeasure = \
+             \"2s\"\n[evidence]\nmin_measure = \"1s\"\n[[observe.metrics]]\nurl = \
+             \"{url}\"\ninterval = \"200ms\"\n[observe.metrics.names]\n{names}\n",
             sandbox.data().display().to_string()
         );
         std::fs::write(sandbox.path("plan.toml"), text).unwrap();
@@ -125,9 +127,9 @@ fn a_counter_that_grows_does_not_show_where_reads_came_from() {
 fn what_is_only_declared_is_named_in_the_reason() {
     let sandbox = Sandbox::new();
     let text = format!(
-        "version = 1\nname = \"declared\"\n[target]\npath = {:?}\n[workload.matrix]\nfile_size = \"16MiB\"\nreads = 0\n\
-         queue_depth = 4\ncompressibility = 40\n[phases]\nwarm_up = \"0s\"\nmeasure = \"1s\"\n[evidence]\n\
-         min_measure = \"500ms\"\n",
+        "version = 1\nname = \"declared\"\n[target]\npath = {:?}\n[workload.matrix]\nfile_size = \
+         \"16MiB\"\nreads = 0\nqueue_depth = 4\ncompressibility = 40\n[phases]\nwarm_up = \
+         \"0s\"\nmeasure = \"1s\"\n[evidence]\nmin_measure = \"500ms\"\n",
         sandbox.data().display().to_string()
     );
     std::fs::write(sandbox.path("plan.toml"), text).unwrap();

@@ -1,4 +1,4 @@
-//! `plimsoll compare`: the targets of one plan are run in turns on two file systems, and
+//! Tests of `plimsoll compare`: a plan runs alternately on two file systems, and finished
 //! experiments are compared.
 
 use crate::support::{self, LoopFs, Sandbox, SmallPlan, json};
@@ -36,8 +36,8 @@ fn ext4_against_btrfs_runs_in_turns_with_fresh_data_and_one_report() {
     let compared = ran.json();
     assert!(compared["why"]["causes"].is_array(), "{compared}");
     assert_eq!(compared["names"], serde_json::json!(["ext4", "btrfs"]));
-    // The file systems are compared. If the host disturbed a run, the run is INVALID, and this is
-    // reported.
+    // The two file systems are comparable. The only exception is a host that disturbs a run: the
+    // run is then INVALID, and the comparison reports this.
     let unlike = compared["unlike"].as_array().unwrap();
     assert!(unlike.iter().all(|one| one["name"] == "invalid-runs"), "{unlike:?}");
     let rate = &compared["metrics"][0];
@@ -61,7 +61,7 @@ fn ext4_against_btrfs_runs_in_turns_with_fresh_data_and_one_report() {
         assert_eq!(mount["file_system"], run["arm"], "each arm is on its own file system");
         file_systems.push(run["arm"].as_str().unwrap().to_owned());
     }
-    // Each round measures both.
+    // Each round measures both file systems.
     for round in file_systems.chunks(2) {
         assert!(round.contains(&"ext4".to_owned()) && round.contains(&"btrfs".to_owned()));
     }
@@ -71,7 +71,7 @@ fn ext4_against_btrfs_runs_in_turns_with_fresh_data_and_one_report() {
         let left = support::names(&fs.mount);
         assert!(!left.iter().any(|name| name.starts_with("plimsoll")), "{left:?}");
     }
-    // The bundles alone give the same result.
+    // `compare` and `runs show` compute the same result from the bundles alone.
     let id = experiment.file_name().unwrap().to_str().unwrap();
     assert_eq!(sandbox.run(&["compare", id, "--json"]).json(), compared);
     assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), compared);
@@ -96,15 +96,16 @@ fn unlike_plans_have_no_winner_until_their_difference_is_accepted() {
     let compared = ran.json();
     let unlike = compared["unlike"].to_string();
     assert!(unlike.contains("plan.workload.mailbox.think_time_ns"), "{unlike}");
-    // If both sides have headroom, the report states this instead. In neither case is a side
-    // better.
+    // If the rates of both sides are far above the requirement, the report states this instead. In
+    // neither case is a side better.
     assert_eq!(compared["winner"], Value::Null);
     assert!([0, 3].contains(&ran.code), "{}", ran.stdout);
     let accepted =
         sandbox.run(&["compare", &a, &b, "--accept", "plan", "--html", &page, "--json"]).json();
     assert!(accepted["unlike"].to_string().contains("\"accepted\":true"), "{accepted}");
     assert!(std::fs::read_to_string(page).unwrap().contains("accepted"));
-    // The compared condition is not reported as a difference, but all other conditions are.
+    // The condition given with `--factor` is not reported as a difference, but all other conditions
+    // are.
     let requested = ["--factor", "plan.workload.mailbox.think_time_ns", "--json"];
     let (old, new) = (format!("old={a}"), format!("new={b}"));
     let requested = sandbox.run(&[&["compare", &old, &new], &requested[..]].concat()).json();
@@ -116,7 +117,7 @@ fn unlike_plans_have_no_winner_until_their_difference_is_accepted() {
     }
     let first = &requested["why"]["parts_at"][0];
     assert_eq!(first["kind"], "condition", "{requested}");
-    // If a directory contains both sides, they are compared with each other.
+    // If one directory contains both sides, the two sides are compared with each other.
     let both = sandbox.path("both");
     std::fs::create_dir(&both).unwrap();
     for (from, to) in [(&a, "before"), (&b, "after")] {
@@ -139,7 +140,7 @@ fn a_comparison_says_first_what_it_will_take_and_can_be_tried_dry() {
     let named = ["compare", "oltp", "--target", &ext4, "--target", &btrfs];
     let small = ["--set", "workload.matrix.file_size=1MiB"];
     let with = |more: &[&str]| sandbox.run(&[&named[..], &small[..], more].concat());
-    // A built-in plan on two paths of this machine.
+    // The built-in plan is compared on two paths of this machine.
     let ran = with(&["--set", "repeat.runs=4", "--dry-run"]).expect(0);
     for says in [
         "takes 4 h 8 min (8 runs of 31 min)",
@@ -205,13 +206,14 @@ fn a_plan_names_the_difference_that_is_the_question() {
     assert!(unlike.iter().all(|one| one["factor"] == false), "{unlike:?}");
 }
 
-/// A plan with a fast and a slow modelled target, or with the fast target twice.
+/// Writes a plan with a fast and a slow modelled target, or with two targets that use the fast
+/// model.
 fn modelled_sides(sandbox: &Sandbox, name: &str, new: &str, runs: u32) -> String {
     let text = format!(
-        "version = 1\nname = \"gated\"\n[[target]]\nname = \"base\"\nmodel = \"laptop-nvme\"\n[[target]]\n\
-         name = \"new\"\nmodel = \"{new}\"\n[workload.matrix]\nsizes = \"4KiB\"\nreads = 70\n\
-         file_size = \"64MiB\"\nqueue_depth = 1\n[phases]\nwarm_up = \"1s\"\nmeasure = \"30s\"\n\
-         [evidence]\nmin_measure = \"30s\"\n[repeat]\nruns = {runs}\n"
+        "version = 1\nname = \"gated\"\n[[target]]\nname = \"base\"\nmodel = \
+         \"laptop-nvme\"\n[[target]]\nname = \"new\"\nmodel = \"{new}\"\n[workload.matrix]\nsizes = \
+         \"4KiB\"\nreads = 70\nfile_size = \"64MiB\"\nqueue_depth = 1\n[phases]\nwarm_up = \
+         \"1s\"\nmeasure = \"30s\"\n[evidence]\nmin_measure = \"30s\"\n[repeat]\nruns = {runs}\n"
     );
     let path = sandbox.path(name);
     std::fs::write(&path, text).unwrap();
@@ -258,7 +260,8 @@ fn a_comparison_goes_on_where_an_earlier_one_stopped() {
     }
     let resumed = runs();
     assert!(resumed.len() == 8 && all[..5].iter().all(|run| resumed.contains(run)), "{resumed:?}");
-    // A finished comparison is not resumed; neither is a comparison that should start again.
+    // A finished comparison is not resumed. With `--restart`, an unfinished comparison is not
+    // resumed either.
     compare(&["-q"]);
     let both = support::names(&out);
     assert_eq!(both.len(), 2);
@@ -302,7 +305,7 @@ fn a_gate_fails_a_shown_regression_passes_its_absence_and_leaves_the_rest_open()
     let markdown = std::fs::read_to_string(&page).unwrap();
     assert!(markdown.starts_with("# WORSE: base and new"), "{markdown}");
     assert!(markdown.contains("| figure | base"), "{markdown}");
-    // The table of the gate comes first.
+    // The report prints the table of the gate first.
     let text = sandbox.run(&[&first[..], &accept, &gate[..2]].concat()).expect(1).stdout;
     let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} is not in:\n{text}"));
     assert!(at("Figures with their allowances") < at("Side by side"), "{text}");
@@ -335,9 +338,8 @@ fn an_interrupted_and_resumed_comparison_can_be_read_again() {
         format!("[[target]]\nname = \"{name}\"\npath = {:?}\n", sandbox.data().join(name))
     };
     let text = format!(
-        "version = 1\nname = \"halted\"\n{}{}[workload.matrix]\nsizes = \"4KiB\"\n\
-         file_size = \"4MiB\"\n[phases]\nwarm_up = \"0s\"\nmeasure = \"2s\"\n[evidence]\n\
-         min_measure = \"1s\"\n",
+        "version = 1\nname = \"halted\"\n{}{}[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \
+         \"4MiB\"\n[phases]\nwarm_up = \"0s\"\nmeasure = \"2s\"\n[evidence]\nmin_measure = \"1s\"\n",
         target("a"),
         target("b")
     );

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::support::Sandbox;
 use serde_json::Value;
 
-/// A minute of fio with 8 operations in flight at the given rate.
+/// Returns fio's result for one minute with 8 operations in flight at the given rate.
 fn fio(path: &Path, per_s: f64) {
     let operations = (per_s * 60.0).round();
     let (rate, latency_ns) = (operations / 60.0, 8e9 / (operations / 60.0) * 0.99);
@@ -24,21 +24,21 @@ fn fio(path: &Path, per_s: f64) {
     std::fs::write(path, text).unwrap();
 }
 
-/// The report of pgbench for one minute with eight clients.
+/// Returns pgbench's report for one minute with eight clients.
 fn pgbench(path: &Path, per_s: f64) {
     let count = (per_s * 60.0).round();
     let rate = count / 60.0;
     let text = format!(
-        "pgbench (15.4)\nscaling factor: 10\nnumber of clients: 8\nnumber of threads: 1\nduration: 60 s\nnumber of transactions \
-         actually processed: {count}\nnumber of failed transactions: 0 (0.000%)\nlatency average = {:.3} ms\ntps = {rate:.6} \
-         (without initial connection time)\n",
+        "pgbench (15.4)\nscaling factor: 10\nnumber of clients: 8\nnumber of threads: 1\nduration: \
+         60 s\nnumber of transactions actually processed: {count}\nnumber of failed transactions: 0 \
+         (0.000%)\nlatency average = {:.3} ms\ntps = {rate:.6} (without initial connection time)\n",
         8e3 / rate
     );
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
-/// Two directories with one file for each repeat.
+/// Creates a directory for each side, with one result file for each repeat.
 fn sides(sandbox: &Sandbox, write: fn(&Path, f64), name: &str, rates: [&[f64]; 2]) -> [String; 2] {
     let sides = ["before", "after"].map(|side| sandbox.path(&format!("{name}/{side}")));
     for (side, rates) in sides.iter().zip(rates) {

@@ -4,12 +4,14 @@
 use crate::support::{CommandOutput, Sandbox};
 use serde_json::Value;
 
-/// Two sizes by two read shares on the null target: this tests only the output of the comparison.
+/// Sweeps two block sizes and two read shares on the null target: this tests only the output of the
+/// comparison.
 fn swept(sandbox: &Sandbox, out: &str, more: &str) -> String {
     let text = format!(
-        "version = 1\nname = \"matrix\"\nseed = 3\n[target]\nnull = true\n[workload.matrix]\nsizes = \
-         [\"4KiB\", \"32KiB\"]\nreads = [75, 0]\nfile_size = \"8MiB\"\n{more}\n[phases]\nwarm_up = \
-         \"50ms\"\nmeasure = \"300ms\"\n[evidence]\nmin_measure = \"300ms\"\ninterval = \"10ms\"\n"
+        "version = 1\nname = \"matrix\"\nseed = 3\n[target]\nnull = true\n[workload.matrix]\nsizes \
+         = [\"4KiB\", \"32KiB\"]\nreads = [75, 0]\nfile_size = \"8MiB\"\n{more}\n[phases]\nwarm_up \
+         = \"50ms\"\nmeasure = \"300ms\"\n[evidence]\nmin_measure = \"300ms\"\ninterval = \
+         \"10ms\"\n"
     );
     let (plan, out) = (sandbox.path(&format!("{out}.toml")), sandbox.path(out));
     std::fs::write(&plan, text).unwrap();

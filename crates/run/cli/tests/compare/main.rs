@@ -1,4 +1,4 @@
-//! `plimsoll compare`.
+//! Tests of `plimsoll compare`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../support/mod.rs"]

@@ -43,8 +43,8 @@ fn what_only_looks_like_ours_is_refused_and_left() {
     std::fs::create_dir(&own).unwrap();
     std::fs::write(own.join("letter.txt"), "mine").unwrap();
     let other = "{\"data_version\": 1, \"data_id\": 7, \"plan\": \"other\", \"unit_bytes\": 4096, \
-        \"directories\": [\"/x/plimsoll-other\"], \"files\": [], \"generations\": \"/x\", \
-        \"state\": \"clean\"}";
+                 \"directories\": [\"/x/plimsoll-other\"], \"files\": [], \"generations\": \"/x\", \
+                 \"state\": \"clean\"}";
     for (name, text) in [("data.json", "{}"), ("store.json", "[1]"), ("data.json", other)] {
         std::fs::write(own.join(name), text).unwrap();
         refused(&sandbox, &plan, "plimsoll-small");
@@ -84,19 +84,19 @@ fn what_somebody_put_among_our_files_stays_and_is_named() {
     assert!(sandbox.left_in_data().is_empty());
 }
 
-/// The creation or removal of a store may be interrupted at any point: the next run accepts the
+/// If the creation or removal of a store was interrupted at any point, the next run accepts the
 /// target.
 #[test]
 fn what_was_cut_off_does_not_block_the_next_run() {
     let sandbox = Sandbox::new();
     let (plan, own) = kept(&sandbox);
     let removing = sandbox.data().join(".removing-plimsoll-small");
-    // During a removal.
+    // The removal was interrupted after it had deleted a database.
     std::fs::rename(&own, &removing).unwrap();
     std::fs::remove_file(removing.join("db00.edb")).unwrap();
     runs(&sandbox, &plan);
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
-    // Everything except the directory has been removed.
+    // The removal was interrupted when only the empty directory was left.
     std::fs::create_dir(&removing).unwrap();
     runs(&sandbox, &plan);
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
@@ -105,7 +105,7 @@ fn what_was_cut_off_does_not_block_the_next_run() {
     std::fs::write(own.join(".store.json.new"), "{").unwrap();
     runs(&sandbox, &plan);
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
-    // Another directory with that name is not changed, and does not prevent the run.
+    // A user's directory with that name is not changed, and does not prevent the run.
     std::fs::create_dir(&removing).unwrap();
     std::fs::write(removing.join("letter.txt"), "mine").unwrap();
     runs(&sandbox, &plan);
@@ -129,7 +129,7 @@ fn clean_removes_what_killed_runs_left_and_their_maps() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(maps(&sandbox).len(), 1);
-    // The data exists, so its maps are needed.
+    // The data still exists, so its generation maps are needed.
     sandbox.run(&["clean"]).expect(0).says("0 removed (0 bytes), 1 still needed");
     sandbox.run(&["clean", &target]).expect(0).says(&format!("removed {target}/plimsoll-small"));
     assert!(maps(&sandbox).is_empty() && sandbox.left_in_data().is_empty());
@@ -184,9 +184,10 @@ fn runs_rm_removes_experiments_and_bundles_and_nothing_else() {
         assert_eq!(everything_below(&home), before);
     }
     // A manifest of Plimsoll is in a directory that also contains a user's files.
-    let plan = "version = 1\nname = \"twice\"\ndemonstration = true\n[target]\nnull = true\n\
-        [workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nwarm_up = \"100ms\"\nmeasure = \"200ms\"\n\
-        [evidence]\ninterval = \"50ms\"\nmin_measure = \"100ms\"\n[repeat]\nruns = 2\n";
+    let plan = "version = 1\nname = \"twice\"\ndemonstration = true\n[target]\nnull = \
+                true\n[workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nwarm_up = \
+                \"100ms\"\nmeasure = \"200ms\"\n[evidence]\ninterval = \"50ms\"\nmin_measure = \
+                \"100ms\"\n[repeat]\nruns = 2\n";
     let path = sandbox.path("twice.toml");
     std::fs::write(&path, plan).unwrap();
     let ran = sandbox.run(&["run", path.to_str().unwrap(), "-q"]);

@@ -10,9 +10,9 @@ use serde_json::Value;
 /// samples 64 blocks.
 fn matrix(sandbox: &Sandbox, workload: &str, phases: &str) -> String {
     let text = format!(
-        "version = 1\nname = \"small\"\n[target]\npath = {:?}\n[workload.matrix]\nsizes = \"4KiB\"\n\
-         file_size = \"4MiB\"\n{workload}\n[phases]\nwarm_up = \"200ms\"\nmeasure = \"3s\"\n{phases}\n\
-         [evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n",
+        "version = 1\nname = \"small\"\n[target]\npath = {:?}\n[workload.matrix]\nsizes = \
+         \"4KiB\"\nfile_size = \"4MiB\"\n{workload}\n[phases]\nwarm_up = \"200ms\"\nmeasure = \
+         \"3s\"\n{phases}\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n",
         sandbox.data().display().to_string()
     );
     let path = sandbox.path("plan.toml");
@@ -65,8 +65,8 @@ fn run_and_spoil(sandbox: &Sandbox, plan: &str, spoiled: impl Fn(&str) -> bool) 
     let path = files.find(|path| spoiled(&path.file_name().unwrap().to_string_lossy())).unwrap();
     let made = sandbox.path("noise");
     std::fs::write(&made, noise(path.metadata().unwrap().len() as usize)).unwrap();
-    // Use direct I/O as the run does: otherwise the page cache could overwrite one with data of the
-    // other.
+    // `dd` uses direct I/O, as the run does. Otherwise the page cache could mix its data with the
+    // data of the run.
     let (from, to) = (format!("if={}", made.display()), format!("of={}", path.display()));
     support::tool("dd", &[&from, &to, "bs=1M", "oflag=direct", "conv=notrunc"]);
     CommandOutput::from(child.wait_with_output().unwrap())
@@ -92,7 +92,8 @@ fn a_mix_on_files_that_are_overwritten_with_noise_is_corrupt() {
     is_corrupt(&sandbox, ran);
 }
 
-/// The kernel may copy a page for a read while it copies a write into that page.
+/// Buffered reads during writes to the same blocks are not reported as damage: the kernel may copy
+/// a page for a read while it copies a write into that page.
 #[test]
 fn buffered_reads_beside_writes_of_the_same_blocks_are_no_damage() {
     let sandbox = Sandbox::new();
@@ -118,8 +119,8 @@ fn writes_alone_are_read_back() {
 #[test]
 fn a_mail_store_that_is_overwritten_with_noise_is_corrupt() {
     let sandbox = Sandbox::new();
-    // The run ends at the first damaged page. Its length only ensures that a busy host has enough
-    // time to reach it.
+    // The run ends at the first damaged page. The 30 s only ensure that a busy host has enough time
+    // to reach it.
     let (phases, measure) = ("verify = false".into(), "30s".into());
     let plan = SmallPlan { phases, measure, ..SmallPlan::on(&sandbox.data()) };
     let plan = sandbox.plan(&plan);

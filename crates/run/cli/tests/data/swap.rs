@@ -1,7 +1,7 @@
-//! The target of `plimsoll run`, of an agent or of `serve` is replaced during the run: they must
-//! not access anything outside the target.
+//! If the target of `plimsoll run`, of an agent or of `serve` is replaced during a run, the command
+//! must not access anything outside the target.
 //!
-//! `measure/engine/tests/data_files/swap.rs` attacks the code that these commands share a thousand
+//! `measure/engine/tests/data_files/swap.rs` attacks the shared code of these commands a thousand
 //! times. `PLIMSOLL_SWAP_RUNS` sets the number of runs of each command.
 
 use crate::fleets::Fleet;
@@ -9,7 +9,7 @@ use crate::scene::{Scene, is_root};
 use crate::support::server::Server;
 use crate::support::{Sandbox, wait_until};
 
-/// Runs of each kind in an ordinary test run.
+/// Default number of runs of each command.
 const RUNS: u64 = 4;
 
 fn runs() -> u64 {
@@ -23,14 +23,15 @@ fn scene() -> Scene {
 
 fn plan(scene: &Scene) -> String {
     format!(
-        "version = 1\nname = \"swap\"\ndemonstration = true\n[target]\npath = {:?}\n\
-         [workload.matrix]\nfile_size = \"4MiB\"\nreads = 0\n[phases]\nwarm_up = \"50ms\"\n\
-         measure = \"200ms\"\n[evidence]\ninterval = \"100ms\"\nmin_measure = \"200ms\"\n",
+        "version = 1\nname = \"swap\"\ndemonstration = true\n[target]\npath = \
+         {:?}\n[workload.matrix]\nfile_size = \"4MiB\"\nreads = 0\n[phases]\nwarm_up = \
+         \"50ms\"\nmeasure = \"200ms\"\n[evidence]\ninterval = \"100ms\"\nmin_measure = \"200ms\"\n",
         scene.target()
     )
 }
 
-/// Attacks a command while it runs repeatedly. The command may succeed or reject its target.
+/// Runs a command repeatedly while its target is replaced. The command may succeed or reject its
+/// target.
 fn attack(scene: &Scene, target_too: bool, mut once: impl FnMut()) {
     let mut swaps = 0;
     for _ in 0..runs() {
@@ -53,7 +54,8 @@ fn nothing_outside_is_touched_by_a_run() {
         let run = sandbox.run(&["run", file.to_str().unwrap()]);
         match run.code {
             0 | 3 => ran += 1,
-            // 5: the attacker's directory had replaced the run's own directory when it was removed.
+            // Exit code 5: when the run removed its directory, the attacker's directory had
+            // replaced it.
             1 | 2 | 4 | 5 => refused += 1,
             _ => panic!("{}\n{}", run.stdout, run.stderr),
         }

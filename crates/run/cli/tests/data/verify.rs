@@ -1,4 +1,4 @@
-//! `plimsoll verify`: reports damage page by page.
+//! Tests of `plimsoll verify`, which reports damage page by page.
 
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ fn an_older_version_of_a_page_is_stale_and_not_corrupt() {
     let path = sandbox.plan(&plan);
     let mut child = sandbox.start(&["run", &path, "--keep", "-q"]);
     let database = sandbox.data().join("plimsoll-small/db00.edb");
-    // Pages as they were early in the load.
+    // Contents of the pages early in the load.
     let manifest = sandbox.data().join("plimsoll-small/store.json");
     support::wait_until("the load", || {
         std::fs::read_to_string(&manifest).is_ok_and(|text| text.contains("in-use"))
@@ -142,7 +142,7 @@ fn a_copy_is_read_itself_and_never_the_store_that_it_was_made_from() {
     kept(&sandbox);
     let copy = copied(&sandbox, "restored");
     let path = copy.to_str().unwrap();
-    // The store was closed cleanly. Its maps were written at that closing, so they can prove the
+    // The store was closed cleanly, and its maps were written then. They can therefore prove the
     // content of the copy.
     sandbox.run(&["verify", path, "-q"]).expect(0).says("INTACT");
     let own = copy.join("plimsoll-small");
@@ -180,7 +180,7 @@ fn files_that_are_missing_or_end_early_are_damage() {
     ran.says(&format!("database 1: missing ({})", log.display()));
     std::fs::write(&log, bytes).unwrap();
     sandbox.run(&["verify", &store, "-q"]).expect(0).says("INTACT");
-    // All of the data.
+    // All data of the store is missing.
     std::fs::remove_file(&database).unwrap();
     std::fs::remove_dir_all(own.join("db01-log")).unwrap();
     sandbox.run(&["verify", &store, "-q"]).expect(4);
@@ -238,7 +238,7 @@ fn a_hostile_manifest_creates_and_grows_nothing() {
     sandbox
         .run(&["verify", &store, "-q"])
         .expect(3)
-        .says("may not be the latest acknowledged version");
+        .says("are possibly not the latest acknowledged version");
     assert_eq!(support::names(&victim), ["db00.durable"]);
     assert_eq!(std::fs::read(victim.join("db00.durable")).unwrap(), b"mine");
     let refused: [&dyn Fn(&mut serde_json::Value); 6] = [
@@ -261,7 +261,7 @@ fn a_hostile_manifest_creates_and_grows_nothing() {
     sandbox.run(&["verify", &store, "-q"]).expect(2).says("a pipe");
     std::fs::remove_file(&manifest).unwrap();
     std::fs::write(&manifest, &good).unwrap();
-    // A database that is a symbolic link to a file elsewhere.
+    // The database is a symbolic link to a file outside the store.
     std::fs::rename(&database, victim.join("elsewhere")).unwrap();
     std::os::unix::fs::symlink(victim.join("elsewhere"), &database).unwrap();
     sandbox.run(&["verify", &store, "-q"]).expect(2).says("it is a link");
@@ -288,7 +288,7 @@ fn a_copy_of_one_of_several_parts_is_refused() {
 }
 
 /// A store whose run was killed is verified as after a crash of the host: the boot id differs, and
-/// the generation maps are older, because only a part of them was written back by the kernel.
+/// the generation maps are older because the kernel wrote back only a part of them.
 #[test]
 fn maps_that_are_older_than_the_data_accuse_no_page() {
     let sandbox = Sandbox::new();
@@ -316,7 +316,7 @@ fn maps_that_are_older_than_the_data_accuse_no_page() {
         std::fs::write(path, bytes).unwrap();
     }
     let ran = sandbox.run(&["verify", &store, "-q"]).expect(3);
-    ran.says("may not be the latest acknowledged version");
+    ran.says("are possibly not the latest acknowledged version");
     let found = sandbox.run(&["verify", &store, "-q", "--json"]).expect(3).json();
     assert_eq!(
         (&found["intact"], found["damage_count"].as_u64()),

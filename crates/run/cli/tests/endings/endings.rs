@@ -1,6 +1,6 @@
 //! A run always ends with the right exit code and with its evidence, and its data is removed or
-//! reported. `benches/endings` covers the complete table of endings; this file tests a part that
-//! takes only seconds.
+//! reported. `benches/endings` covers the complete table of endings; this file tests only endings
+//! that take seconds.
 
 use std::fs::OpenOptions;
 use std::process::{Child, Stdio};
@@ -8,14 +8,14 @@ use std::process::{Child, Stdio};
 use crate::endings_waits::wait_until_it_warms_up;
 use crate::support::{self, CommandOutput, LoopFs, Sandbox, SmallPlan, json};
 
-/// A matrix of a few MiB with the given duration.
+/// Writes a plan for a load on a few MiB that measures for the given time.
 fn matrix(sandbox: &Sandbox, measure: &str, more: &str) -> String {
     let path = sandbox.path("plan.toml");
     let text = format!(
-        "version = 1\nname = \"small\"\ndemonstration = true\n[target]\npath = {:?}\n\
-         [workload.matrix]\nsizes = \"4KiB\"\nfile_size = \"8MiB\"\nreads = 50\n\
-         queue_depth = 2\nclients = 2\n[phases]\nwarm_up = \"100ms\"\nmeasure = \"{measure}\"\n\
-         [evidence]\nmin_measure = \"100ms\"\ninterval = \"100ms\"\n{more}\n",
+        "version = 1\nname = \"small\"\ndemonstration = true\n[target]\npath = \
+         {:?}\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \"8MiB\"\nreads = 50\nqueue_depth = \
+         2\nclients = 2\n[phases]\nwarm_up = \"100ms\"\nmeasure = \
+         \"{measure}\"\n[evidence]\nmin_measure = \"100ms\"\ninterval = \"100ms\"\n{more}\n",
         sandbox.data().display().to_string()
     );
     std::fs::write(&path, text).unwrap();
@@ -212,7 +212,7 @@ fn a_frozen_file_system_does_not_keep_the_evidence_from_being_written() {
         let frozen = Frozen::new(&fs);
         std::thread::sleep(std::time::Duration::from_millis(500));
         support::signal(&child, "-TERM");
-        // Writes are still blocked at this time.
+        // At this time, the file system still blocks all writes.
         support::wait_until("the seal", || {
             let all = sandbox.bundles();
             all.len() > bundles && all.iter().all(|bundle| bundle.join("SHA256SUMS").exists())
@@ -259,10 +259,10 @@ fn what_a_machine_or_its_limits_do_not_have_is_an_error_and_no_abort() {
     sandbox.run(&["run", &clients]).expect(2).says("buffers of operations in flight");
 
     let plan = matrix(&sandbox, "300ms", "");
-    // The limit is in units of 512 bytes, as in dash.
+    // dash counts this limit in units of 512 bytes.
     limited(&sandbox, "-f 2048", &["run", &plan]).expect(2).says("ulimit -f allows only 1 MiB");
     limited(&sandbox, "-f 0", &["run", &plan]).expect(2).says("ulimit -f");
-    // No file can be written at all, but the command still ends with an error message.
+    // A limit of 0 prevents all writes to files, but the command still ends with an error message.
     let ran = limited(&sandbox, "-f 0", &["calibrate"]);
     assert!([2, 5].contains(&ran.code), "{}\n{}", ran.code, ran.stderr);
     limited(&sandbox, "-v 300000", &["calibrate"]).expect(2).says("ulimit -v allows only");

@@ -12,13 +12,13 @@ use serde_json::Value;
 
 const KEPT_SHORT: &str = "[evidence]\nmin_measure = \"100ms\"\ninterval = \"100ms\"\n";
 
-/// A test table of a few MiB on a target.
+/// Writes a plan for a load on a few MiB of this target.
 fn plan(sandbox: &Sandbox, target: &str, workload: &str, measure: &str) -> String {
     let path = sandbox.path("plan.toml");
     let text = format!(
-        "version = 1\nname = \"small\"\ndemonstration = true\n[target]\n{target}\n[workload.matrix]\n\
-         sizes = \"4KiB\"\nfile_size = \"8MiB\"\nreads = 50\n{workload}\n[phases]\nwarm_up = \"100ms\"\n\
-         measure = \"{measure}\"\n{KEPT_SHORT}"
+        "version = 1\nname = \"small\"\ndemonstration = \
+         true\n[target]\n{target}\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \"8MiB\"\nreads \
+         = 50\n{workload}\n[phases]\nwarm_up = \"100ms\"\nmeasure = \"{measure}\"\n{KEPT_SHORT}"
     );
     std::fs::write(&path, text).unwrap();
     path.display().to_string()
@@ -128,7 +128,7 @@ fn a_silent_server_does_not_keep_a_run_from_ending_when_asked() {
     server.signal("-STOP");
     std::thread::sleep(Duration::from_secs(1));
     signal(&child, "-TERM");
-    // Nothing continues the stopped server.
+    // The server stays stopped, but the run ends.
     ended(child).expect(130);
     let bundle = sandbox.bundle();
     assert!(operations(&bundle) > 0);
@@ -185,9 +185,9 @@ fn a_run_that_was_stopped_says_so_and_another_does_not() {
     }
 }
 
-/// Runs on files for 2 s at a fixed rate, and stops the process for 4 s during the warm-up. Returns
-/// `None` if the process was stopped before the start time of the load was set: then no operation
-/// was late.
+/// Runs a load with a fixed rate on files for 2 s, and stops the process for 4 s during the
+/// warm-up. Returns `None` if the process was stopped before the start time of the load was set,
+/// because no operation is late in this case.
 fn stopped_over_all_of_its_measurement() -> Option<(Sandbox, Value)> {
     let sandbox = Sandbox::new();
     let target = format!("path = {:?}", sandbox.data().display().to_string());
@@ -224,8 +224,8 @@ fn a_run_that_was_stopped_for_all_of_its_measurement_accuses_nobody() {
     assert!(reason.contains("the run was stopped for"), "{reason}");
 }
 
-/// A control group that allows few reads per second on a device. It is removed when this value is
-/// dropped.
+/// A control group that limits the number of reads per second on a device. It is removed when this
+/// value is dropped.
 struct FewReads(PathBuf);
 
 impl FewReads {
@@ -254,8 +254,8 @@ impl Drop for FewReads {
     }
 }
 
-/// The command waits for the thread that sends run events. Once, a signal that was delivered to
-/// that thread kept the process from ending.
+/// A run ends after a signal, whichever of its threads receives it. In an earlier version, a signal
+/// to the thread that sends run events kept the process from ending.
 #[test]
 fn a_run_ends_whichever_of_its_threads_took_the_signal() {
     let sandbox = Sandbox::new();
@@ -388,14 +388,14 @@ fn what_cannot_be_read_is_told_from_what_was_changed() {
         }
     };
     all(&text, &[0]);
-    // The same on a file system that returns EIO for every read.
+    // The same commands are tested on a file system that returns EIO for every read.
     let fs = LoopFs::new(sandbox.root.path(), "ext4", 64, "noatime,errors=continue");
     let mount = fs.mount.display().to_string();
     support::tool("cp", &["-r", &text, &mount]);
     let copy = fs.mount.join(bundle.file_name().unwrap()).display().to_string();
     support::tool("xfs_io", &["-x", "-c", "shutdown", &mount]);
     all(&copy, &[5]);
-    // Readable evidence that was modified.
+    // The evidence is readable, but was modified.
     let run = bundle.join("run.json");
     let whole = std::fs::read(&run).unwrap();
     std::fs::write(&run, &whole[..whole.len() / 2]).unwrap();
@@ -404,7 +404,7 @@ fn what_cannot_be_read_is_told_from_what_was_changed() {
     let nothing = sandbox.path("nothing");
     std::fs::create_dir(&nothing).unwrap();
     all(&nothing.display().to_string(), &[2, 5]);
-    // An invalid ledger, and a ledger path that is not a file.
+    // The ledger is invalid, or its path is not a file.
     let ledger = sandbox.path("state/plimsoll/ledger.jsonl");
     std::fs::write(&ledger, "no ledger\n").unwrap();
     sandbox.run(&["runs"]).expect(5).says("ledger");

@@ -1,5 +1,4 @@
-//! All endings of a run, including endings in which something that the run waits for never
-//! responds.
+//! Endings of a run, including runs that wait for something that never responds.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../support/mod.rs"]

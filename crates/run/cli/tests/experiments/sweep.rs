@@ -1,19 +1,21 @@
-//! `plimsoll sweep`: a small sweep in all output formats, which is also interrupted and resumed.
+//! Tests of `plimsoll sweep`: a small sweep is run, interrupted and resumed, and its result is
+//! printed in all formats.
 
 use std::time::{Duration, Instant};
 
 use crate::support::{CommandOutput, Sandbox, json, names};
 use serde_json::Value;
 
-/// Two sizes and two read shares, half a second for each point, on files.
+/// Writes a plan for a sweep on files: two block sizes and two read shares, with half a second for
+/// each point.
 fn plan(sandbox: &Sandbox) -> String {
     let target = sandbox.path("target");
     std::fs::create_dir_all(&target).unwrap();
     let text = format!(
-        "version = 1\nname = \"matrix\"\nseed = 3\n[target]\npath = {target:?}\n[workload.matrix]\n\
-         sizes = [\"4KiB\", \"32KiB\"]\nreads = [75, 0]\nfile_size = \"8MiB\"\n[phases]\n\
-         warm_up = \"100ms\"\nmeasure = \"600ms\"\n[evidence]\nmin_measure = \"500ms\"\n\
-         interval = \"20ms\"\n"
+        "version = 1\nname = \"matrix\"\nseed = 3\n[target]\npath = \
+         {target:?}\n[workload.matrix]\nsizes = [\"4KiB\", \"32KiB\"]\nreads = [75, 0]\nfile_size = \
+         \"8MiB\"\n[phases]\nwarm_up = \"100ms\"\nmeasure = \"600ms\"\n[evidence]\nmin_measure = \
+         \"500ms\"\ninterval = \"20ms\"\n"
     );
     let path = sandbox.path("plan.toml");
     std::fs::write(&path, text).unwrap();
@@ -87,7 +89,7 @@ fn a_small_sweep_is_one_table_in_every_form() {
         assert!(page.contains(id), "{id}");
     }
     assert!(page.contains("Key figures"));
-    // All points use the data of the first point.
+    // All points use the test data that the first point created.
     let runs = record["runs"].as_array().unwrap();
     let run = |at: usize| -> Value {
         json(&experiment.join(runs[at]["run_id"].as_str().unwrap()).join("run.json"))
@@ -143,7 +145,7 @@ fn flags_make_a_plan_and_wrong_ones_are_said() {
     let more = ["--patterns", "random,sequential", "--file-size", "8MiB", "--quick", "--dry-run"];
     let all: Vec<&str> = flags.into_iter().chain(more).collect();
     sandbox.run(&all).expect(0).says("16 points of 6 s: 96 s");
-    // `--set` changes this plan like any other plan.
+    // `--set` changes the plan of a sweep like any other plan.
     let set = |field| all.iter().copied().chain(["--set", field]).collect::<Vec<_>>();
     sandbox.run(&set("phases.warm_up=500ms")).expect(0).says("16 points of 5.5 s: 88 s");
     sandbox.run(&set("phases.warm=500ms")).expect(2).says("phases.warm");

@@ -1,4 +1,4 @@
-//! `plimsoll tune`: a search on a small real store. It leaves only a curve and the bundles.
+//! Tests of `plimsoll tune`: a search on a small real store leaves only a curve and the bundles.
 
 use crate::support::{CommandOutput, Sandbox, SmallPlan, json, names, signal, wait_until};
 use serde_json::Value;
@@ -46,7 +46,7 @@ fn each_step_is_a_judged_run_on_the_data_of_the_one_before() {
     let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
     assert!(page.contains("Throughput and latency") && page.contains("<svg"));
     assert!(page.contains("<dt>host</dt>") && page.contains("<dt>plan</dt><dd>small</dd>"));
-    // The bundles alone give the same result; each run contains the name of its experiment.
+    // `runs show` computes the same result from the bundles alone.
     let id = directory.file_name().unwrap().to_str().unwrap();
     assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), tuning);
     let csv = sandbox.run(&["report", id, "--format", "csv"]).expect(0).stdout;
@@ -95,9 +95,9 @@ fn the_known_limit_of_a_modelled_volume_is_found() {
     let sandbox = Sandbox::new();
     // While the volume has burst credit, it sustains at most 3,000 I/Os per second.
     let text = "version = 1\nname = \"limited\"\n[requirement]\niops = 1000\nread_latency_avg = \
-        \"20ms\"\n[target]\nmodel = \"cloud-volume\"\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \
-        \"64MiB\"\nclients = 1\n[phases]\nwarm_up = \"1s\"\nmeasure = \"30s\"\n[evidence]\nmin_measure = \
-        \"30s\"\ninterval = \"1s\"\n";
+                \"20ms\"\n[target]\nmodel = \"cloud-volume\"\n[workload.matrix]\nsizes = \
+                \"4KiB\"\nfile_size = \"64MiB\"\nclients = 1\n[phases]\nwarm_up = \"1s\"\nmeasure = \
+                \"30s\"\n[evidence]\nmin_measure = \"30s\"\ninterval = \"1s\"\n";
     let path = sandbox.path("limited.toml");
     std::fs::write(&path, text).unwrap();
     let tuning = sandbox.run(&["tune", path.to_str().unwrap(), "-q", "--json"]).expect(0).json();
@@ -119,17 +119,19 @@ fn tuned(text: &str) -> Value {
 
 #[test]
 fn the_load_line_of_a_curve_that_falls_beyond_it_is_found() {
-    // Sequential writes go to the log on flash, which sustains 400 MB/s: 6,056 records of 64 KiB
-    // with a header per second. If more than 768 KiB (12 writes) are in flight, they bypass the log
-    // and go to a disk with less than half of that rate.
+    // Sequential writes go to the log on flash, which sustains 400 MB/s. This is 6,056 records per
+    // second, each of them with 64 KiB and a header. If more than 768 KiB (12 writes) are in
+    // flight, they bypass the log and go to a disk with less than half of that rate.
     let tuning = tuned(
-        "version = 1\nname = \"falls\"\n[requirement]\niops = 1000\nwrite_latency_avg = \"100ms\"\n\
-         [target]\nmodel = \"adsf-hybrid\"\n[target.set]\n\"oplog.bypass_bytes\" = 786432\n\
-         \"oplog.file_bytes\" = \"40 GB\"\n\"oplog.drain_share\" = 1.0\n\"oplog.copies\" = 1\n\
-         \"replicate.copies\" = 1\n\"controller.write_wait_us\" = 0\n\"ssd.transfers\" = \"lanes\"\n\"model.nodes\" = 1\n\
-         \"extents.writes\" = \"in-place\"\n\"extents.capacity_bytes\" = \"1 GB\"\n[workload.matrix]\nsizes = \"64KiB\"\n\
-         file_size = \"60GiB\"\nclients = 1\nreads = 0\npatterns = \"sequential\"\n[phases]\n\
-         warm_up = \"1s\"\nmeasure = \"30s\"\n[evidence]\nmin_measure = \"30s\"\ninterval = \"1s\"\n",
+        "version = 1\nname = \"falls\"\n[requirement]\niops = 1000\nwrite_latency_avg = \
+         \"100ms\"\n[target]\nmodel = \"adsf-hybrid\"\n[target.set]\n\"oplog.bypass_bytes\" = \
+         786432\n\"oplog.file_bytes\" = \"40 GB\"\n\"oplog.drain_share\" = 1.0\n\"oplog.copies\" = \
+         1\n\"replicate.copies\" = 1\n\"controller.write_wait_us\" = 0\n\"ssd.transfers\" = \
+         \"lanes\"\n\"model.nodes\" = 1\n\"extents.writes\" = \
+         \"in-place\"\n\"extents.capacity_bytes\" = \"1 GB\"\n[workload.matrix]\nsizes = \
+         \"64KiB\"\nfile_size = \"60GiB\"\nclients = 1\nreads = 0\npatterns = \
+         \"sequential\"\n[phases]\nwarm_up = \"1s\"\nmeasure = \"30s\"\n[evidence]\nmin_measure = \
+         \"30s\"\ninterval = \"1s\"\n",
     );
     let line = &tuning["load_line"];
     let rate = line["rate_per_s"].as_f64().unwrap();
@@ -150,31 +152,32 @@ fn the_load_line_of_a_curve_that_falls_beyond_it_is_found() {
 #[test]
 fn an_open_loop_is_tuned_by_its_rate() {
     let tuning = tuned(
-        "version = 1\nname = \"open\"\n[requirement]\niops = 1000\nread_latency_avg = \"20ms\"\n[target]\n\
-         model = \"cloud-volume\"\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \"64MiB\"\nclients = 4\n\
-         queue_depth = 64\narrival = \"constant\"\nrate = 2000\n[phases]\nwarm_up = \"1s\"\n\
-         measure = \"30s\"\n[evidence]\nmin_measure = \"30s\"\ninterval = \"1s\"\n",
+        "version = 1\nname = \"open\"\n[requirement]\niops = 1000\nread_latency_avg = \
+         \"20ms\"\n[target]\nmodel = \"cloud-volume\"\n[workload.matrix]\nsizes = \
+         \"4KiB\"\nfile_size = \"64MiB\"\nclients = 4\nqueue_depth = 64\narrival = \
+         \"constant\"\nrate = 2000\n[phases]\nwarm_up = \"1s\"\nmeasure = \
+         \"30s\"\n[evidence]\nmin_measure = \"30s\"\ninterval = \"1s\"\n",
     );
     assert_eq!(tuning["knob"], "rate");
     let rate = tuning["load_line"]["rate_per_s"].as_f64().unwrap();
     assert!((rate / 3000.0 - 1.0).abs() < 0.05, "the volume takes 3,000/s: {rate}");
     let steps = tuning["steps"].as_array().unwrap();
     assert!(steps.len() <= 16 && tuning["confirmed"] == true, "{tuning}");
-    // Above that rate, the volume cannot sustain the offered load, and the queue grows without
-    // limit.
+    // Above the measured limit, the volume cannot sustain the offered load, and the queue grows
+    // without limit.
     let beyond = steps.iter().find(|step| step["load"].as_u64() > Some(3600)).unwrap();
     assert_eq!(beyond["within"], false, "{beyond}");
 }
 
 #[test]
 fn a_load_that_never_settled_leaves_the_answer_open() {
-    // A step is too short to fill a cold cache: sufficient loads are unsteady, and steady loads are
-    // insufficient.
+    // Each step is too short to fill a cold cache. Loads that reach the required rate are unsteady,
+    // and steady loads do not reach it.
     let sandbox = Sandbox::new();
-    let text = "version = 1\nname = \"cold\"\n[requirement]\niops = 15000\nread_latency_avg = \"1s\"\n[target]\n\
-        model = \"zfs-flash\"\n[workload.matrix]\nsizes = \"8KiB\"\nfile_size = \"64GiB\"\nreads = 50\n\
-        clients = 1\n[phases]\nwarm_up = \"2s\"\nmeasure = \"10s\"\n[evidence]\nmin_measure = \"5s\"\n\
-        interval = \"500ms\"\n";
+    let text = "version = 1\nname = \"cold\"\n[requirement]\niops = 15000\nread_latency_avg = \
+                \"1s\"\n[target]\nmodel = \"zfs-flash\"\n[workload.matrix]\nsizes = \
+                \"8KiB\"\nfile_size = \"64GiB\"\nreads = 50\nclients = 1\n[phases]\nwarm_up = \
+                \"2s\"\nmeasure = \"10s\"\n[evidence]\nmin_measure = \"5s\"\ninterval = \"500ms\"\n";
     let path = sandbox.path("cold.toml");
     std::fs::write(&path, text).unwrap();
     let ran =
@@ -187,14 +190,17 @@ fn a_load_that_never_settled_leaves_the_answer_open() {
 
 /// A database reads at random from a modelled array, while a backup reads sequentially for a
 /// minute.
-const NEIGHBOUR: &str = "version = 1\nname = \"neighbour\"\nseed = 5\n[requirement.during]\n\
-    latency_avg = \"210us\"\n[target]\nmodel = \"zfs-flash\"\n[[event]]\nname = \"backup\"\nat = \"20s\"\n\
-    undo_at = \"80s\"\n[[workload.matrix]]\nname = \"database\"\nsizes = \"8KiB\"\nreads = 100\nclients = 8\n\
-    files = 8\nfile_size = \"16GiB\"\narrival = \"poisson\"\nrate = 300\n\
-    requirement = { read_latency_p99 = \"10ms\", iops = 280 }\n[[workload.matrix]]\nname = \"backup\"\n\
-    start = \"event:backup\"\nsizes = \"512KiB\"\nreads = 100\npatterns = \"sequential\"\nclients = 2\nfiles = 2\n\
-    file_size = \"16GiB\"\narrival = \"constant\"\nrate = 400\n[phases]\nwarm_up = \"5s\"\nmeasure = \"90s\"\n\
-    [evidence]\nmin_measure = \"30s\"\n";
+const NEIGHBOUR: &str = "version = 1\nname = \"neighbour\"\nseed = \
+                         5\n[requirement.during]\nlatency_avg = \"210us\"\n[target]\nmodel = \
+                         \"zfs-flash\"\n[[event]]\nname = \"backup\"\nat = \"20s\"\nundo_at = \
+                         \"80s\"\n[[workload.matrix]]\nname = \"database\"\nsizes = \"8KiB\"\nreads \
+                         = 100\nclients = 8\nfiles = 8\nfile_size = \"16GiB\"\narrival = \
+                         \"poisson\"\nrate = 300\nrequirement = { read_latency_p99 = \"10ms\", iops \
+                         = 280 }\n[[workload.matrix]]\nname = \"backup\"\nstart = \
+                         \"event:backup\"\nsizes = \"512KiB\"\nreads = 100\npatterns = \
+                         \"sequential\"\nclients = 2\nfiles = 2\nfile_size = \"16GiB\"\narrival = \
+                         \"constant\"\nrate = 400\n[phases]\nwarm_up = \"5s\"\nmeasure = \
+                         \"90s\"\n[evidence]\nmin_measure = \"30s\"\n";
 
 #[test]
 fn the_load_of_a_neighbour_is_found_beside_which_the_requirement_holds() {
@@ -222,15 +228,17 @@ fn the_load_of_a_neighbour_is_found_beside_which_the_requirement_holds() {
             .collect();
         assert_eq!(rates, [300.0, step["load"].as_f64().unwrap()], "{resolved}");
     }
-    // The report states this in words, even if it is judged again from the bundles.
+    // The report contains this sentence, and `runs show` computes the same result from the bundles.
     let id = directory.file_name().unwrap().to_str().unwrap();
     assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), tuning);
     let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
-    let says = format!("database meets its requirement alongside up to {line} reads/s of backup.");
+    let says = format!(
+        "database meets its requirement if the additional load is at most {line} reads/s of backup."
+    );
     assert!(page.contains(&says), "{says}");
     assert!(page.contains(&format!("At {} reads/s of backup: FAIL, during ", above["load"])));
-    // A plain run has the same result: it passes with this load of the neighbour, but not with the
-    // next higher load.
+    // A plain run with this load of the neighbour passes, and a run with the next higher load
+    // fails.
     for (load, code) in [(line, 0), (above["load"].as_u64().unwrap(), 1)] {
         let own = Sandbox::new();
         let path = own.path("plan.toml");
@@ -245,7 +253,7 @@ fn the_load_of_a_neighbour_is_found_beside_which_the_requirement_holds() {
 fn the_limits_of_a_single_stream_end_a_search_too_and_a_closed_neighbour_has_a_depth() {
     let sandbox = Sandbox::new();
     let path = sandbox.path("neighbour.toml");
-    // The windows have no limit that ends the search.
+    // In this plan, no limit of a window ends the search.
     let text = NEIGHBOUR
         .replace("latency_avg = \"210us\"", "latency_avg = \"1s\"")
         .replace("read_latency_p99 = \"10ms\"", "read_latency_p99 = \"550us\"")

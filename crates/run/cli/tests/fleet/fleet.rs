@@ -42,8 +42,8 @@ fn one_two_and_four_agents_of_this_host_carry_what_is_asked_of_each() {
     }
 }
 
-/// Two runs of the same plan, the second with one more host. The comparison uses the totals of all
-/// hosts; the number of hosts is one of the conditions.
+/// Compares two runs of the same plan; the second run uses one more host. The comparison uses the
+/// totals of all hosts, and the number of hosts is one of the conditions.
 fn are_compared(sandbox: &Sandbox, before: &Path, after: &Path) {
     let sides = [format!("before={}", before.display()), format!("after={}", after.display())];
     let compare = |more: &[&str]| {
@@ -72,8 +72,8 @@ fn are_compared(sandbox: &Sandbox, before: &Path, after: &Path) {
     sandbox.run(&["compare", &sides[0], &other]).expect(2).says("not a fleet run");
 }
 
-/// A fleet claims no more than its hosts: every claim is present, with the weakest status among all
-/// hosts.
+/// Checks that a fleet's verdict contains every claim, with the weakest status that the claim has
+/// on any host.
 fn stands_as_on_its_hosts(fleet: &Path) {
     let verdict = json(&fleet.join("verdict.json"));
     let claims = verdict["claims"].as_object().unwrap();
@@ -113,26 +113,29 @@ fn what_was_left_is_judged_again_and_defended(sandbox: &Sandbox, fleet: &Path) {
     assert_ne!(sandbox.run(&["judge", name]).code, 0, "a host's evidence is missing");
 }
 
-/// A storage system with two controllers that have separate counters. A host sees at most the
-/// counters of its own half of the load; the coordinator polls both controllers.
+/// The total of all hosts is checked against the counters of a storage system with two controllers.
+/// A host sees only the counters of the controller for its half of the load; the coordinator polls
+/// both controllers.
 #[test]
 fn the_sum_of_all_hosts_is_held_against_what_the_system_counted() {
     let system = Sandbox::new();
     let controllers = [Controller::start(&system), Controller::start(&system)];
     let named = |endpoint: &str| {
         format!(
-            "[[observe.metrics]]\nurl = {endpoint:?}\ninterval = \"200ms\"\n[observe.metrics.names]\n\
-             \"read_source.ssd\" = 'plimsoll_model_reads_total{{place=\"ssd\"}}'\n\
-             \"read_source.cache\" = 'plimsoll_model_reads_total{{place=\"dram\"}}'\n"
+            "[[observe.metrics]]\nurl = {endpoint:?}\ninterval = \
+             \"200ms\"\n[observe.metrics.names]\n\"read_source.ssd\" = \
+             'plimsoll_model_reads_total{{place=\"ssd\"}}'\n\"read_source.cache\" = \
+             'plimsoll_model_reads_total{{place=\"dram\"}}'\n"
         )
     };
     let run = |named: &str| {
         let sandbox = Sandbox::new();
         let text = format!(
-            "version = 1\nname = \"controllers\"\n[target]\nnfs = {:?}\n[workload.matrix]\n\
-             file_size = \"4MiB\"\nreads = 90\narrival = \"constant\"\nrate = 200\n[phases]\n\
-             measure = \"4s\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"500ms\"\n{named}\
-             [fleet]\n[[fleet.host]]\nname = \"local-2\"\nset = {{ \"target.nfs\" = {:?} }}\n",
+            "version = 1\nname = \"controllers\"\n[target]\nnfs = \
+             {:?}\n[workload.matrix]\nfile_size = \"4MiB\"\nreads = 90\narrival = \
+             \"constant\"\nrate = 200\n[phases]\nmeasure = \"4s\"\n[evidence]\nmin_measure = \
+             \"1s\"\ninterval = \"500ms\"\n{named}[fleet]\n[[fleet.host]]\nname = \"local-2\"\nset \
+             = {{ \"target.nfs\" = {:?} }}\n",
             controllers[0].nfs, controllers[1].nfs
         );
         let plan = sandbox.path("controllers.toml");
@@ -159,8 +162,8 @@ fn the_sum_of_all_hosts_is_held_against_what_the_system_counted() {
     assert!((0.4..0.6).contains(&(counted / requested)), "{found:#}");
 }
 
-/// Two hosts with separate networks, and a separate store for each host. The network of one host is
-/// limited to 20 Mbit/s.
+/// The report states the slow link of a host. The two hosts have separate networks and separate
+/// stores, and one network is limited to 20 Mbit/s.
 #[test]
 fn a_host_whose_link_is_slow_is_told_with_its_link() {
     let sandbox = Sandbox::new();
@@ -174,7 +177,7 @@ fn a_host_whose_link_is_slow_is_told_with_its_link() {
     let key = sandbox.path("key");
     sandbox.run(&["ledger", "key", key.to_str().unwrap()]).expect(0);
     let export = format!("nfs://{SWITCH}/e");
-    // Returns the port number that the allow-list contains.
+    // Returns the address of a store with the port number that the allow-list contains.
     let store_of = |port: u16| format!("{export}?nfsport={port}&mountport={port}");
     let (first, second) = (store_of(2049), store_of(2050));
     let allowed = ["--allow-nfs", first.as_str(), "--allow-nfs", second.as_str()];
@@ -182,10 +185,10 @@ fn a_host_whose_link_is_slow_is_told_with_its_link() {
     let is_limited = hosts.limit(2, 20);
     let store = |port: u16| format!("{export}/{{host}}?nfsport={port}&mountport={port}");
     let text = format!(
-        "version = 1\nname = \"links\"\n[target]\nnfs = {:?}\n[workload.matrix]\nfile_size = \"4MiB\"\n\
-         sizes = \"32KiB\"\nreads = 50\nclients = 4\nqueue_depth = 2\n[phases]\nwarm_up = \"500ms\"\n\
-         measure = \"3s\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"500ms\"\n[fleet]\n\
-         [[fleet.host]]\nname = \"node2\"\nset = {{ \"target.nfs\" = {:?} }}\n",
+        "version = 1\nname = \"links\"\n[target]\nnfs = {:?}\n[workload.matrix]\nfile_size = \
+         \"4MiB\"\nsizes = \"32KiB\"\nreads = 50\nclients = 4\nqueue_depth = 2\n[phases]\nwarm_up = \
+         \"500ms\"\nmeasure = \"3s\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \
+         \"500ms\"\n[fleet]\n[[fleet.host]]\nname = \"node2\"\nset = {{ \"target.nfs\" = {:?} }}\n",
         store(2049),
         store(2050)
     );
@@ -195,7 +198,7 @@ fn a_host_whose_link_is_slow_is_told_with_its_link() {
     let mut run = hosts.plimsoll(&sandbox, 0, "here");
     run.args(["run", plan.to_str().unwrap(), "--fleet", &url, "--agents", "2", "--sign"]).arg(&key);
     let ran = support::CommandOutput::from(run.stdin(Stdio::null()).output().unwrap());
-    // A store in memory must be INVALID.
+    // The verdict on a store in memory must be INVALID.
     assert_eq!(ran.code, 3, "{}\n{}", ran.stdout, ran.stderr);
     let fleet = fleet_in(&sandbox.path("share-here/plimsoll/runs"));
     let verdict = json(&fleet.join("verdict.json"));
@@ -272,7 +275,7 @@ fn what_a_fleet_can_not_do_is_said_before_anything_is_started() {
     sandbox
         .run(&["run", &shared, "--fleet", "local:1", "--set", "phases.measure=until-steady"])
         .expect(2)
-        .says("needs a fixed measuring time");
+        .says("needs a fixed measurement time");
     sandbox
         .run(&[
             "tune",
@@ -352,7 +355,7 @@ fn one_two_and_four_hosts_far_from_the_server_carry_one_load_and_begin_together(
     let url = format!("nats://{SWITCH}:4222");
     let key = sandbox.path("key");
     sandbox.run(&["ledger", "key", key.to_str().unwrap()]).expect(0);
-    // The network delays are 1, 2, 3 and 4 ms in each direction.
+    // The network delays of the four hosts are 1, 2, 3 and 4 ms in each direction.
     let _delays: Vec<Delay> =
         (1..=4).map(|at| Delay::start(&hosts, at, Duration::from_millis(at as u64))).collect();
     let data = sandbox.data().display().to_string();
@@ -389,8 +392,8 @@ fn one_two_and_four_hosts_far_from_the_server_carry_one_load_and_begin_together(
     }
 }
 
-/// If each agent measured this host's ceilings, the agents would disturb each other for two
-/// minutes.
+/// Agents on the same host share one calibration. If each agent measured this host's ceilings, the
+/// measurements would disturb each other for two minutes.
 #[test]
 fn agents_of_this_host_share_one_calibration() {
     let sandbox = Sandbox::new();

@@ -1,5 +1,6 @@
-//! Runs the five commands of `docs/fleet.md` word for word, in separate namespaces. In these, the
-//! host names of the page are the loopback address, and `ssh` and `scp` access directories.
+//! Runs the five commands of `docs/fleet.md` word for word, in separate namespaces. There, the host
+//! names of the page are names of the loopback address, and scripts that access directories replace
+//! `ssh` and `scp`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -28,12 +29,13 @@ fn commands(heading: &str) -> Vec<String> {
 /// Copies files to `HOSTS/HOST`, as `scp FILE HOST:` does.
 const SCP: &str = "#!/bin/sh\ncp \"$1\" \"$HOSTS/${2%:}/\"\n";
 /// Runs a command in `HOSTS/HOST`, which is also the home directory of the host's user.
-const SSH: &str = "#!/bin/sh\nhost=$1; shift; cd \"$HOSTS/$host\" || exit 1\nexport XDG_DATA_HOME=$PWD/data \
-                   XDG_STATE_HOME=$PWD/state XDG_CACHE_HOME=$PWD/cache\nexec sh -c \"$*\"\n";
+const SSH: &str = "#!/bin/sh\nhost=$1; shift; cd \"$HOSTS/$host\" || exit 1\nexport \
+                   XDG_DATA_HOME=$PWD/data XDG_STATE_HOME=$PWD/state \
+                   XDG_CACHE_HOME=$PWD/cache\nexec sh -c \"$*\"\n";
 
 /// Sets up loopback, the host names of the page, and `/mnt/test` on the sandbox's file system.
-const NAMESPACE: &str = "set -e\nip link set lo up\nprintf '127.0.0.1 localhost nats.example\\n' > hosts.txt\n\
-                         mount --bind hosts.txt /etc/hosts\nmount --bind mnt /mnt\n";
+const NAMESPACE: &str = "set -e\nip link set lo up\nprintf '127.0.0.1 localhost nats.example\\n' > \
+                         hosts.txt\nmount --bind hosts.txt /etc/hosts\nmount --bind mnt /mnt\n";
 
 #[test]
 fn the_five_commands_lead_from_nothing_to_a_secure_verdict() {
@@ -50,7 +52,8 @@ fn the_five_commands_lead_from_nothing_to_a_secure_verdict() {
         fs::write(at("bin").join(name), text).unwrap();
         fs::set_permissions(at("bin").join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
-    // Servers and agents run in the background. Commands that are for each host run twice.
+    // Servers and agents run in the background. A command that the page shows for `node1` also runs
+    // for `node2`.
     let mut script = NAMESPACE.to_owned();
     for (number, command) in commands.iter().enumerate() {
         let for_hosts = match command.contains("node1") && number > 0 {
@@ -65,7 +68,7 @@ fn the_five_commands_lead_from_nothing_to_a_secure_verdict() {
             });
         }
     }
-    // Ends the servers and agents, and returns the exit code of the run.
+    // The script ends the servers and agents, and exits with the exit code of the run.
     script = script.replacen("plimsoll run", "set +e\nplimsoll run", 1);
     script.push_str("code=$?\nkill $(jobs -p)\nexit $code\n");
     let mut shell = Command::new("unshare");
@@ -94,7 +97,7 @@ fn the_five_commands_lead_from_nothing_to_a_secure_verdict() {
         ["MEASURED", "PASS"].contains(&said) || was_disturbed(&runs(&sandbox)[0]),
         "{verdict:#}"
     );
-    // The agents connected over TLS, each with a single file.
+    // Each agent connected over TLS and needed only a single file.
     assert!(logs().contains("waits for plans at tls://nats.example:4222"), "{}", logs());
     assert_eq!(fs::read_dir(at("fleet/agents")).unwrap().count(), 2);
 }

@@ -9,22 +9,22 @@ use serde_json::Value;
 use crate::fleets::{Fleet, Process, fleet_in};
 use crate::support::{CommandOutput, Sandbox, json, wait_until};
 
-/// A load of 200 operations per second on each host for the time `measure`, with these events and
-/// limits.
+/// Writes a plan for a load of 200 operations per second on each host, with this measurement time,
+/// these events and these limits.
 fn plan(sandbox: &Sandbox, measure: &str, requirement: &str, events: &str) -> String {
     let target = sandbox.data().join("{host}");
     let text = format!(
-        "version = 1\nname = \"events\"\ndemonstration = true\n{requirement}{events}[target]\npath = {target:?}\n\
-         [[workload.matrix]]\nname = \"load\"\nfile_size = \"4MiB\"\nreads = 70\narrival = \"constant\"\n\
-         rate = 200\n[phases]\nwarm_up = \"500ms\"\nmeasure = \"{measure}\"\n[evidence]\nmin_measure = \"1s\"\n\
-         interval = \"100ms\"\n"
+        "version = 1\nname = \"events\"\ndemonstration = true\n{requirement}{events}[target]\npath \
+         = {target:?}\n[[workload.matrix]]\nname = \"load\"\nfile_size = \"4MiB\"\nreads = \
+         70\narrival = \"constant\"\nrate = 200\n[phases]\nwarm_up = \"500ms\"\nmeasure = \
+         \"{measure}\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
     );
     let path = sandbox.path("plan.toml");
     fs::write(&path, text).unwrap();
     path.display().to_string()
 }
 
-/// Returns a command that adds a line to a file, as a script without arguments.
+/// Creates an executable script with this body and returns its path.
 fn script(sandbox: &Sandbox, name: &str, body: &str) -> PathBuf {
     let path = sandbox.path(name);
     fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
@@ -64,14 +64,14 @@ fn an_event_happens_once_on_its_host_and_windows_are_of_the_sum() {
     let (here, there) = (sandbox.path("here"), sandbox.path("there"));
     let note = script(&sandbox, "note", &format!("echo $PPID >> {}", there.display()));
     let events = format!(
-        "[[event]]\nname = \"here\"\nat = \"1s\"\nrun = [\"sh\", \"-c\", \"echo hello; echo x >> {}\"]\n\
-         undo = [\"rm\", {here:?}]\nundo_at = \"1500ms\"\n\
-         [[event]]\nname = \"there\"\nat = \"2s\"\nhost = \"local-2\"\nrun = [{note:?}]\n\
-         [[event]]\nname = \"later\"\nafter = \"there\"\ndelay = \"500ms\"\nhost = \"local-2\"\nrun = [{note:?}]\n",
+        "[[event]]\nname = \"here\"\nat = \"1s\"\nrun = [\"sh\", \"-c\", \"echo hello; echo x >> \
+         {}\"]\nundo = [\"rm\", {here:?}]\nundo_at = \"1500ms\"\n[[event]]\nname = \"there\"\nat = \
+         \"2s\"\nhost = \"local-2\"\nrun = [{note:?}]\n[[event]]\nname = \"later\"\nafter = \
+         \"there\"\ndelay = \"500ms\"\nhost = \"local-2\"\nrun = [{note:?}]\n",
         here.display()
     );
-    let limits = "[requirement.during]\niops = \"10% of before\"\noutage_max = \"2s\"\n\
-        [requirement.before]\niops = 150\n";
+    let limits = "[requirement.during]\niops = \"10% of before\"\noutage_max = \
+                  \"2s\"\n[requirement.before]\niops = 150\n";
     let plan = plan(&sandbox, "4s", limits, &events);
     let (ran, fleet, verdict) = run(&sandbox, &plan, "local:3");
     assert_eq!(lines(&there), 2, "{}", ran.stderr);
@@ -115,8 +115,9 @@ fn streams_of_an_event_start_on_all_hosts_at_its_time() {
     let sandbox = Sandbox::new();
     let events = "[[event]]\nname = \"backup\"\nat = \"1s\"\nundo_at = \"2s\"\n";
     let plan = plan(&sandbox, "3s", "[requirement]\niops = 1\n", events);
-    let neighbour = "[[workload.matrix]]\nname = \"backup\"\nstart = \"event:backup\"\nfile_size = \"4MiB\"\n\
-        queue_depth = 1\nthink_time = \"1ms\"\nrequirement = { read_latency_avg = \"5s\" }\n[phases]";
+    let neighbour = "[[workload.matrix]]\nname = \"backup\"\nstart = \"event:backup\"\nfile_size = \
+                     \"4MiB\"\nqueue_depth = 1\nthink_time = \"1ms\"\nrequirement = { \
+                     read_latency_avg = \"5s\" }\n[phases]";
     let text = fs::read_to_string(&plan).unwrap().replace("[phases]", neighbour);
     fs::write(&plan, text).unwrap();
     let (_, fleet, verdict) = run(&sandbox, &plan, "local:2");
@@ -146,7 +147,7 @@ fn streams_of_an_event_start_on_all_hosts_at_its_time() {
     assert_eq!(own["ok"], true, "{verdict:#}");
 }
 
-/// A fleet of three agents on this host. An event's command makes the last agent kill itself.
+/// Runs a fleet of three agents on this host. An event's command makes the last agent kill itself.
 fn with_a_killed_agent(expect_lost: &str) -> (Sandbox, CommandOutput, Value, Value) {
     let sandbox = Sandbox::new();
     let kill = script(&sandbox, "kill-agent", "kill -KILL $PPID");
@@ -180,7 +181,7 @@ fn a_host_that_dies_with_its_event_is_part_of_the_test() {
             "they measured to their end: {run:#}"
         );
     }
-    // Before and during the event, the total only includes the hosts that stayed.
+    // The totals before and during the event only include the hosts that stayed connected.
     let checks = verdict["checks"].as_array().unwrap();
     let during = checks.iter().find(|check| check["name"] == "during_iops").unwrap();
     assert_eq!(during["ok"], true, "{verdict:#}");
@@ -188,11 +189,12 @@ fn a_host_that_dies_with_its_event_is_part_of_the_test() {
     let total = verdict["total"]["ops_per_s"].as_f64().unwrap();
     assert!((total / 400.0 - 1.0).abs() < 0.1, "{verdict:#}");
     ran.says("Host local-3 was lost with event \"power off\", as expected");
-    ran.says("lost as expected; figures until the loss");
+    ran.says("lost as expected; figures end at the loss");
     assert!(ran.stderr.contains("the other hosts continue"), "{}", ran.stderr);
 }
 
-/// The coordinator's command kills an agent, whose process id is in a file on this host.
+/// The coordinator runs an event's command that kills an agent. A file on this host contains the
+/// agent's process id.
 #[test]
 fn an_event_of_the_coordinator_may_stop_any_host() {
     let fleet = Fleet::new();
@@ -275,7 +277,8 @@ fn plans_that_no_fleet_can_execute_are_refused_before_the_run() {
     assert!(sandbox.bundles().is_empty());
 }
 
-/// A fleet run has no bundle until it ends.
+/// An operator can answer the prompt of a fleet run from another terminal, although the run has no
+/// bundle until it ends.
 #[test]
 fn an_operator_answers_the_prompt_of_a_fleet_from_another_terminal() {
     let sandbox = Sandbox::new();

@@ -14,7 +14,8 @@ use crate::support::{CommandOutput, Sandbox, wait_until};
 /// A text that clears the screen, and shows a verdict on a separate line.
 const FORGED: &str = "\u{1b}[2J\u{1b}[1;32m\nPASS  forged\r\u{9b}31m";
 
-/// A server that accepts messages of 4 MB, like a server that `plimsoll fleet init` configured.
+/// Starts a server that accepts messages of 4 MB, like a server that `plimsoll fleet init`
+/// configured.
 fn server(sandbox: &Sandbox) -> (Process, u16) {
     let port = free_port();
     let conf = sandbox.path("nats.conf");

@@ -77,9 +77,10 @@ fn bearer(token: &str) -> String {
 
 fn plan(path: &Path, more: &str) -> String {
     format!(
-        "version = 1\nname = \"picked\"\ndemonstration = true\n[target]\npath = {:?}\n[workload.matrix]\n\
-         file_size = \"4MiB\"\narrival = \"constant\"\nrate = 200\n[phases]\nwarm_up = \"500ms\"\n\
-         measure = \"3s\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"500ms\"\n{more}",
+        "version = 1\nname = \"picked\"\ndemonstration = true\n[target]\npath = \
+         {:?}\n[workload.matrix]\nfile_size = \"4MiB\"\narrival = \"constant\"\nrate = \
+         200\n[phases]\nwarm_up = \"500ms\"\nmeasure = \"3s\"\n[evidence]\nmin_measure = \
+         \"1s\"\ninterval = \"500ms\"\n{more}",
         path.display().to_string()
     )
 }
@@ -121,7 +122,7 @@ fn a_run_is_started_on_the_hosts_that_are_picked_on_the_page() {
     let said = page.log();
     let started = "ann at 127.0.0.1: started the plan picked on node1, node2";
     assert!(said.contains(started), "{said}");
-    // A program selects one host.
+    // A program selects one host in its request.
     let answer = page.send(RUNS, "/api/runs?host=node2", &plan(Path::new(&inside), ""));
     answer.expect(200);
     assert!(page.ended()["failed"].is_null());
@@ -144,15 +145,17 @@ fn the_page_starts_on_a_fleet_only_what_its_agents_and_this_host_allow() {
     refused("?host=nobody", &own, "no host named nobody is connected");
     refused("", &plan(&data, ""), "no --allow-path was given");
     refused("?host=node1&find=load-line", &own, "plimsoll tune");
-    // These commands would run on this host, and this host would send the requests.
+    // This host would run the commands of these events and send these metrics requests, so the page
+    // rejects the plans.
     let proof = page.secure.at("proof");
     let event = format!(
         "[[event]]\nname = \"e\"\nat = \"1s\"\nrun = [\"touch\", {:?}]\n",
         proof.display().to_string()
     );
     refused("?host=node1", &plan(&inside, &event), "which no --allow-event allows");
-    let metrics = "[[observe.metrics]]\nurl = \"http://127.0.0.1:9/metrics\"\n[observe.metrics.names]\n\
-                   \"read_source.ssd\" = \"x\"\n";
+    let metrics = "[[observe.metrics]]\nurl = \
+                   \"http://127.0.0.1:9/metrics\"\n[observe.metrics.names]\n\"read_source.ssd\" = \
+                   \"x\"\n";
     refused("?host=node1", &plan(&inside, metrics), "this host would send requests");
     refused(
         "?host=node1",

@@ -71,7 +71,7 @@ impl Secure {
         Process::start(command)
     }
 
-    /// An agent that the server must reject.
+    /// Checks that the server rejects an agent with this configuration.
     fn refused(&self, config: &str, says: &str) {
         let output = self.agent(config).output().unwrap();
         CommandOutput::from(output).expect(5).says(says);
@@ -94,7 +94,7 @@ impl Secure {
     }
 }
 
-/// The overview page lists the hosts.
+/// Checks that the overview page lists the hosts.
 fn are_on_the_page(sandbox: &Sandbox, fleet: &str) {
     let mut command = sandbox.command(&["serve", "--listen", "0", "--fleet", fleet]);
     let mut page = Process::start({
@@ -155,7 +155,7 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
     sandbox.run(&["fleet", "drain", &fleet, "node2"]).expect(0).says("draining");
     sandbox.run(&["fleet", "status", &fleet]).expect(0).says("drained");
     sandbox.run(&["fleet", "check", &fleet, &inside]).expect(1).says("drained");
-    // The first of the remaining agents is used.
+    // One agent is drained, so the run uses the first of the other agents.
     let alone = sandbox.run(&["run", &inside, "--fleet", &fleet, "--json"]);
     let hosts = alone.json();
     assert_eq!(hosts["hosts"].as_array().unwrap().len(), 1, "{hosts:#}");
@@ -173,7 +173,7 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
         .says("drained (`plimsoll fleet drain`)");
 }
 
-/// The fleet runs of this sandbox in order.
+/// Returns the fleet runs of this sandbox in order.
 pub fn runs(sandbox: &Sandbox) -> Vec<PathBuf> {
     let entries = fs::read_dir(sandbox.path("share/plimsoll/runs")).into_iter().flatten().flatten();
     let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -222,8 +222,8 @@ fn a_host_joins_a_fleet_whose_server_goes_on_and_leaves_it() {
     are_there(2);
     let connections = || secure.log().matches("Client connection closed").count();
 
-    // The third agent connects while two agents measure. These stay connected and report their
-    // results.
+    // The third agent connects while two agents measure. The two agents stay connected and report
+    // their results.
     let inside = plan(sandbox, &sandbox.data().join("{host}"), "3s");
     let mut command = sandbox.command(&["run", &inside, "--fleet", &fleet, "--json"]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -232,7 +232,7 @@ fn a_host_joins_a_fleet_whose_server_goes_on_and_leaves_it() {
     let closed = connections();
     let said = sandbox.run(&["fleet", "add", &directory, "node3"]).expect(0);
     said.says("added: node3");
-    said.says("users.conf there, and run: nats-server --signal reload=PID");
+    said.says("users.conf to this server, and run: nats-server --signal reload=PID");
     secure.reload();
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert_eq!(connections(), closed, "a connection was closed\n{}", secure.log());
@@ -267,8 +267,8 @@ fn who_is_not_of_the_fleet_is_refused_by_name_and_logged() {
     let read = |file: &str| -> toml::Table {
         fs::read_to_string(secure.at(file)).unwrap().parse().unwrap()
     };
-    // Returns the file of a host, in which some fields are replaced by those of another fleet, or
-    // removed.
+    // Returns the file of a host after some of its fields were removed or replaced by those of
+    // another fleet.
     let with = |name: &str, fields: &[&str], from: &toml::Table| {
         let mut table = read("fleet/agents/node1.toml");
         for field in fields {
@@ -286,16 +286,16 @@ fn who_is_not_of_the_fleet_is_refused_by_name_and_logged() {
     // The server does not know this key.
     secure.refused(&with("nkey.toml", &["nkey"], &foreign), "cannot connect to tls://127.0.0.1");
     wait_until("the server's log", || secure.log().contains("authentication error"));
-    // This is the file of another fleet.
+    // The agent uses the file of another fleet.
     secure.refused("foreign/agents/node1.toml", "cannot connect to tls://127.0.0.1");
-    // Without a certificate.
+    // The agent has no certificate.
     let bare = with("bare.toml", &["tls_cert", "tls_key"], &toml::Table::new());
     secure.refused(&bare, "cannot connect to tls://127.0.0.1");
     wait_until("the server's log", || secure.log().contains("TLS handshake error"));
-    // Without TLS.
+    // The agent does not use TLS.
     let plain = format!("nats://127.0.0.1:{}", secure.port);
     secure.sandbox.run(&["fleet", "status", &plain]).expect(5).says("cannot connect");
-    // A file with other contents.
+    // The file contains an unknown field.
     fs::write(secure.at("odd.toml"), "server = \"tls://a\"\npassword = \"x\"\n").unwrap();
     CommandOutput::from(secure.agent("odd.toml").output().unwrap()).expect(2).says("password");
 }
@@ -315,7 +315,7 @@ fn command_lines_of_contrib_are_the_programs_own() {
         list.unwrap().trim_end_matches(']').replace([',', '"'], "").replace("/srv/test", "/");
     for line in [line, list] {
         let arguments: Vec<&str> = line.split_whitespace().collect();
-        // The path is used as written in the file; the file that it refers to does not exist.
+        // The path is used as written in the file. It refers to a file that does not exist.
         sandbox.run(&arguments).expect(2).says("create it with `plimsoll fleet init`");
     }
     // The systemd unit that is generated from a host's file lists the directories in this file.

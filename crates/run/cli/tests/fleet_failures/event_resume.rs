@@ -1,5 +1,5 @@
-//! Events when the coordinator is killed: a resumed run repeats no event, undoes what is due, and
-//! lists the events that did not happen.
+//! Events of a run whose coordinator is killed. The resumed run repeats no event, undoes the events
+//! whose undo is due, and lists the events that did not happen.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl Rig {
         Self { sandbox, key, broker, _agents, words }
     }
 
-    /// Command that adds a word, in TOML.
+    /// Returns a command that adds a word to the file, as a TOML array.
     fn word(&self, word: &str) -> String {
         format!("[\"sh\", \"-c\", \"echo {word} >> {}\"]", self.words.display())
     }
@@ -44,16 +44,16 @@ impl Rig {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Starts a run that measures for ten seconds, kills it with SIGKILL half a second after the
-    /// word was added, and resumes it `pause` after that word. Returns the output of the resumed
-    /// run, and the verdict.
+    /// Starts a run that measures for ten seconds, and kills it with SIGKILL half a second after an
+    /// event added `word`. Resumes the run when `pause` has passed since the event. Returns the
+    /// output of the resumed run, and the verdict.
     fn killed_after(&self, events: &str, word: &str, pause: Duration) -> (String, Value) {
         let target = self.sandbox.data().join("{host}");
         let text = format!(
-            "version = 1\nname = \"events\"\ndemonstration = true\n[requirement.during]\niops = 1\n{events}\
-             [target]\npath = {target:?}\n[workload.matrix]\nfile_size = \"4MiB\"\narrival = \"constant\"\n\
-             rate = 100\n[phases]\nwarm_up = \"500ms\"\nmeasure = \"10s\"\n[evidence]\nmin_measure = \"1s\"\n\
-             interval = \"200ms\"\n"
+            "version = 1\nname = \"events\"\ndemonstration = true\n[requirement.during]\niops = \
+             1\n{events}[target]\npath = {target:?}\n[workload.matrix]\nfile_size = \
+             \"4MiB\"\narrival = \"constant\"\nrate = 100\n[phases]\nwarm_up = \"500ms\"\nmeasure = \
+             \"10s\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"200ms\"\n"
         );
         let path = self.sandbox.path("plan.toml");
         fs::write(&path, text).unwrap();
@@ -93,8 +93,8 @@ fn finding(verdict: &Value) -> Option<&Value> {
 fn a_resumed_run_repeats_no_event_and_undoes_what_is_due() {
     let rig = Rig::new();
     let events = format!(
-        "[[event]]\nname = \"cut\"\nat = \"1s\"\nrun = {}\nundo = {}\nundo_at = \"4s\"\n\
-         [[event]]\nname = \"later\"\nat = \"8s\"\nrun = {}\n",
+        "[[event]]\nname = \"cut\"\nat = \"1s\"\nrun = {}\nundo = {}\nundo_at = \
+         \"4s\"\n[[event]]\nname = \"later\"\nat = \"8s\"\nrun = {}\n",
         rig.word("cut"),
         rig.word("undo"),
         rig.word("later")
@@ -109,9 +109,9 @@ fn a_resumed_run_repeats_no_event_and_undoes_what_is_due() {
 fn an_event_whose_time_passed_without_a_coordinator_leaves_the_run_undecided() {
     let rig = Rig::new();
     let events = format!(
-        "[[event]]\nname = \"first\"\nat = \"1s\"\nrun = [\"true\"]\n\
-         [[event]]\nname = \"second\"\nat = \"1500ms\"\nrun = {}\n\
-         [[event]]\nname = \"missed\"\nat = \"5s\"\nrun = {}\nundo = {}\n",
+        "[[event]]\nname = \"first\"\nat = \"1s\"\nrun = [\"true\"]\n[[event]]\nname = \
+         \"second\"\nat = \"1500ms\"\nrun = {}\n[[event]]\nname = \"missed\"\nat = \"5s\"\nrun = \
+         {}\nundo = {}\n",
         rig.word("second"),
         rig.word("missed"),
         rig.word("undo")

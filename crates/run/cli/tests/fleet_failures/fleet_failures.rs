@@ -1,5 +1,5 @@
-//! Failures during a fleet run: of the server, of the network, of an agent (temporarily) and of the
-//! coordinator.
+//! Failures of the server, the network, an agent (temporarily) and the coordinator during a fleet
+//! run.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -60,8 +60,8 @@ pub fn make_key(sandbox: &Sandbox) -> String {
     key
 }
 
-/// A run on two agents whose warm-up has begun. Its messages are in `run.log`, its verdict in
-/// `run.json`.
+/// Starts a run on two agents and waits until its warm-up begins. Its messages are in `run.log`,
+/// its verdict in `run.json`.
 fn begun(sandbox: &Sandbox, mut command: Command, log: &str) -> Process {
     let log = sandbox.path(log);
     command.stdout(fs::File::create(sandbox.path("run.json")).unwrap());
@@ -86,14 +86,16 @@ fn said(sandbox: &Sandbox) -> String {
     fs::read_to_string(sandbox.path("run.log")).unwrap()
 }
 
-/// Both hosts generated the requested load, unless the machine of the test was too busy.
+/// Checks that both hosts generated the requested load, unless the machine of the test was too
+/// busy.
 fn carried_all(fleet: &Path) {
     let rate = adds_up(fleet, 2);
     assert!((rate / RATE / 2.0 - 1.0).abs() < 0.05 || was_disturbed(fleet), "{rate}");
 }
 
-/// The server stays connected but sends nothing. No host is reported as lost, neither during the
-/// measurement nor during the transfer of the evidence.
+/// If the server hangs during a run, no evidence is lost. The server stays connected but sends
+/// nothing. No host is reported as lost, neither during the measurement nor during the transfer of
+/// the evidence.
 #[test]
 fn a_server_that_hangs_in_mid_run_costs_no_evidence() {
     let sandbox = Sandbox::new();
@@ -101,7 +103,8 @@ fn a_server_that_hangs_in_mid_run_costs_no_evidence() {
     let broker = Server::start(&sandbox);
     let _agents = [agent(&sandbox, &broker.url(), "one"), agent(&sandbox, &broker.url(), "two")];
     let mut run = begun(&sandbox, two_agents(&sandbox, &broker.url(), "5s", &key), "run.log");
-    // Wait for longer than the timeout for a silent host, and until after the measurement.
+    // The server hangs for longer than the timeout for a silent host, and until after the end of
+    // the measurement.
     signal(&broker.process.0, "-STOP");
     sleep(Duration::from_secs(14));
     signal(&broker.process.0, "-CONT");
@@ -114,7 +117,7 @@ fn a_server_that_hangs_in_mid_run_costs_no_evidence() {
     carried_all(&fleet_in(&sandbox.path("share/plimsoll/runs")));
 }
 
-/// A host may start before its network or before the server is available.
+/// An agent waits for its server if it starts before its network or the server is available.
 #[test]
 fn an_agent_that_starts_before_its_server_waits_for_it() {
     let sandbox = Sandbox::new();
@@ -361,15 +364,15 @@ fn a_plan_may_stop_all_hosts_when_one_is_lost() {
     assert!(killed.elapsed() < Duration::from_secs(40), "{:?}", killed.elapsed());
     let verdict = json(&sandbox.path("run.json"));
     assert!(verdict["reason"].as_str().unwrap().contains("two was lost"), "{verdict:#}");
-    // The other host stopped neither by itself nor because its operator requested it.
+    // The evidence of the other host states that the coordinator interrupted it.
     let host = fleet_in(&sandbox.path("share/plimsoll/runs")).join("hosts/one");
     let own = fs::read_dir(host).unwrap().next().unwrap().unwrap().path();
     let end = json(&own.join("run.json"))["end"]["says"].as_str().unwrap().to_owned();
     assert!(end.contains("interrupted by the coordinator (two was lost"), "{end}");
 }
 
-/// An earlier version of the second coordinator waited for 30 s and then reported the busy agent as
-/// lost.
+/// If two coordinators want the same agent, one of them receives the reply that the agent is busy.
+/// In an earlier version, this coordinator waited for 30 s and then reported the agent as lost.
 #[test]
 fn an_agent_that_two_coordinators_want_at_once_is_busy_for_one() {
     let sandbox = Sandbox::new();

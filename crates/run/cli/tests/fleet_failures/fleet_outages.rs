@@ -13,7 +13,8 @@ use crate::fleet_failures::{Server, agent, make_key, server};
 use crate::fleets::{Process, adds_up, fleet_in, plan};
 use crate::support::{Sandbox, signal, wait_until};
 
-/// Time for which the server hangs; longer than every single request of a coordinator.
+/// Time for which the server hangs. It is longer than the timeout of any single request of a
+/// coordinator.
 const HANGS_FOR: Duration = Duration::from_secs(25);
 /// Time for which a killed server is unavailable.
 const AWAY_FOR: Duration = Duration::from_secs(2);
@@ -59,7 +60,7 @@ impl Watcher {
             for client in listener.incoming() {
                 let client = client.unwrap();
                 let to = ("127.0.0.1", server.load(Ordering::Relaxed));
-                // If no server responds, the client must notice that too.
+                // If the server is not available, the proxy closes the client's connection.
                 let Ok(far) = TcpStream::connect(to) else { continue };
                 let (back, front) = (far.try_clone().unwrap(), client.try_clone().unwrap());
                 spawn(move || forward(back, front, |_| {}));
@@ -75,7 +76,7 @@ impl Watcher {
                             found.store(true, Ordering::Relaxed);
                             wait_until("the failure", || is_failed.load(Ordering::Relaxed));
                         }
-                        // A text may be split into two pieces, but must not be counted twice.
+                        // A text may be split between two reads, but must not be counted twice.
                         tail.drain(..tail.len().saturating_sub(text.len() - 1));
                     });
                 });

@@ -15,13 +15,13 @@ use crate::support::{Sandbox, json, signal, tool, wait_until};
 use serde_json::Value;
 
 const HOSTS: usize = 3;
-/// Time limit for a run with all its outages: twice the 10 s until a host counts as lost, plus the
-/// time to report that.
+/// Time limit for a run with all its outages. A host counts as lost after 10 s; the limit allows
+/// two such timeouts and the time to report them.
 const ENDS_WITHIN: Duration = Duration::from_secs(150);
 /// Time limit for the fleet to accept the next plan.
 const FREE_WITHIN: Duration = Duration::from_secs(120);
-/// Failures occur within this time after the start of the command. The time includes the choice of
-/// agents and the transfer of the evidence.
+/// Failures occur within this time after the start of the command. They may therefore affect the
+/// choice of agents or the transfer of the evidence.
 const COME_WITHIN_MS: u64 = 8_000;
 
 /// A failure. Hosts are counted from 1.
@@ -133,7 +133,7 @@ impl Disk {
         let _ = fs::remove_file(self.0.join("fill"));
     }
 
-    /// The complete bundles.
+    /// Returns the sealed bundles on this disk.
     fn sealed(&self) -> Vec<PathBuf> {
         let places = ["share/plimsoll/runs", "state/plimsoll/runs", "cache/plimsoll/runs"];
         let runs = places.iter().flat_map(|place| fs::read_dir(self.0.join(place)));
@@ -159,7 +159,8 @@ fn go_on(process: Option<&mut Process>) {
 
 /// Three hosts, a server and a coordinator, each in its own network namespace.
 struct Scene {
-    // Processes must end before the resources that they use are removed.
+    // Fields are dropped in this order: processes must end before the resources that they use are
+    // removed.
     broker: Option<Process>,
     agents: Vec<Option<Process>>,
     coordinator: Option<Process>,
@@ -261,7 +262,8 @@ impl Scene {
         ip(&format!("-n {} link set p{at} {way}", self.hosts.names[0]));
     }
 
-    /// Causes a failure. Returns the failure that reverses it, with its time.
+    /// Causes a failure. If the failure is temporary, returns the failure to pass to `undo`, with
+    /// the time after which it is due.
     fn fail(&mut self, failure: Failure) -> Option<(Duration, Failure)> {
         match failure {
             Failure::AgentKilled(at) | Failure::AgentStarted(at) => {
@@ -324,8 +326,8 @@ impl Scene {
             Failure::CoordinatorAway(_) if self.coordinator.is_none() => {
                 let kept = self.sandbox.path("state/plimsoll/fleet-runs");
                 let run = fs::read_dir(kept).into_iter().flatten().flatten().next();
-                // If no run was saved, the coordinator was killed before it sent an order, or after
-                // the evidence had arrived here.
+                // If no run was saved, the coordinator was killed before it sent an order or after
+                // it had received the evidence.
                 if let Some(run) = run {
                     let path = run.path();
                     let id = path.file_stem().unwrap().to_str().unwrap();
@@ -366,7 +368,7 @@ impl Scene {
                 }
                 None => Some(None),
             };
-            // There was no server when the run should be resumed, so try again.
+            // No server was available when the run was resumed, so the test resumes it again.
             if ended == Some(Some(5)) && self.resumed && self.fleets().is_empty() {
                 let again = Failure::CoordinatorAway(Duration::ZERO);
                 self.coordinator = None;
@@ -396,7 +398,7 @@ impl Scene {
         all
     }
 
-    /// Fleet bundles in the coordinator's directory.
+    /// Returns the fleet bundles in the coordinator's directory.
     fn fleets(&self) -> Vec<PathBuf> {
         let runs = fs::read_dir(self.sandbox.path("share/plimsoll/runs")).into_iter().flatten();
         let runs = runs.flatten().map(|entry| entry.path());
@@ -509,7 +511,7 @@ impl Scene {
         self.coordinator = None;
     }
 
-    /// Checks that each agent exits when stopped.
+    /// Checks that each agent exits after SIGTERM.
     fn ends(&mut self) {
         for agent in self.agents.iter().flatten() {
             signal(&agent.0, "-TERM");
@@ -551,7 +553,7 @@ fn a_schedule_is_drawn_from_its_seed() {
 
 #[test]
 fn no_schedule_of_failures_loses_evidence_or_passes_a_sum_without_a_host() {
-    // The bench sets these: the first seed, and the number of schedules.
+    // The bench sets this variable to the first seed and the number of schedules.
     let requested = std::env::var("PLIMSOLL_SCHEDULES").unwrap_or_else(|_| "508 1".to_owned());
     let requested: Vec<u64> =
         requested.split_whitespace().map(|number| number.parse().unwrap()).collect();

@@ -23,10 +23,10 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn plan(sandbox: &Sandbox, path: &Path, measure: &str) -> String {
     let text = format!(
-        "version = 1\nname = \"together\"\ndemonstration = true\n[target]\npath = {:?}\n\
-         [workload.matrix]\nfile_size = \"4MiB\"\nsizes = \"4KiB\"\nreads = 70\narrival = \"constant\"\n\
-         rate = {RATE}\n[phases]\nwarm_up = \"500ms\"\nmeasure = \"{measure}\"\n[evidence]\n\
-         min_measure = \"1s\"\ninterval = \"500ms\"\n",
+        "version = 1\nname = \"together\"\ndemonstration = true\n[target]\npath = \
+         {:?}\n[workload.matrix]\nfile_size = \"4MiB\"\nsizes = \"4KiB\"\nreads = 70\narrival = \
+         \"constant\"\nrate = {RATE}\n[phases]\nwarm_up = \"500ms\"\nmeasure = \
+         \"{measure}\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"500ms\"\n",
         path.display().to_string()
     );
     let file = sandbox.path("fleet.toml");
@@ -84,8 +84,8 @@ pub fn was_disturbed(fleet: &Path) -> bool {
     })
 }
 
-/// Checks that the totals of all hosts equal the sums over the hosts' own bundles, exactly to one
-/// I/O.
+/// Checks that the totals of all hosts are exactly the sums of the totals in the hosts' own
+/// bundles.
 pub fn adds_up(fleet: &Path, hosts: usize) -> f64 {
     let stated = json(&fleet.join("all/fleet.json"));
     let verdict = json(&fleet.join("verdict.json"));
@@ -173,8 +173,8 @@ pub struct Hosts {
     pub names: Vec<String>,
 }
 
-/// Returns the address of the switch, where the server and the coordinator run. The address of host
-/// `i` ends in `i`.
+/// Address of the switch, where the server and the coordinator run. The address of host `i` ends in
+/// `i`.
 pub const SWITCH: &str = "10.231.7.254";
 
 pub fn ip(arguments: &str) {
@@ -269,7 +269,7 @@ impl Hosts {
         limit(at, "eth0") && limit(0, &format!("p{at}"))
     }
 
-    /// Returns a command that runs on a host; 0 is the switch.
+    /// Returns a command that runs `program` on host `at`; host 0 is the switch.
     pub fn on(&self, at: usize, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[at], program]);
@@ -277,8 +277,8 @@ impl Hosts {
     }
 }
 
-/// A proxy to the server that delays traffic in both directions. It listens on the host's loopback
-/// address, and connects to the server from the host's own address.
+/// A proxy that forwards connections to the server and delays traffic in both directions. It
+/// listens on the host's loopback address, and connects to the server from the host's own address.
 pub struct Delay;
 
 impl Delay {
@@ -295,7 +295,7 @@ impl Delay {
             ready.send(()).unwrap();
             for near in listener.incoming() {
                 let near = near.unwrap();
-                // If no server responds, the client notices that too.
+                // If the server is not available, the proxy closes the client's connection.
                 let Ok(far) = TcpStream::connect((SWITCH, 4222)) else { continue };
                 [&near, &far].into_iter().for_each(|one| one.set_nodelay(true).unwrap());
                 for (from, to) in [(&near, &far), (&far, &near)] {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::Forgery;
 use crate::forger::Forger;
 
-/// All of them.
+/// Returns all forgeries of a bundle.
 pub fn forgeries() -> Vec<Forgery> {
     let mut all: Vec<Forgery> = contradictions().to_vec();
     all.extend(sealed_again());
@@ -17,7 +17,8 @@ pub fn forgeries() -> Vec<Forgery> {
     all
 }
 
-/// The forger adjusts all other files, so only the evidence itself shows the forgery.
+/// Returns forgeries after which the forger adjusts all other files, so that only a contradiction
+/// within the evidence shows the forgery.
 fn contradictions() -> [Forgery; 21] {
     [
         ("counts of the totals times 20", |f| {
@@ -121,8 +122,8 @@ fn contradictions() -> [Forgery; 21] {
     ]
 }
 
-/// The forger seals and derives the files again, but the ledger is unchanged. These are words that
-/// the evidence cannot contradict.
+/// Returns forgeries after which the forger seals and derives the files again. The evidence does
+/// not contradict them, but the ledger is unchanged.
 fn sealed_again() -> [Forgery; 10] {
     [
         ("sealed again: counts times 20", |f| {
@@ -182,7 +183,8 @@ fn sealed_again() -> [Forgery; 10] {
     ]
 }
 
-/// The forger seals and derives the files again, and the ledger is not available.
+/// Returns forgeries after which the forger seals and derives the files again. The ledger is not
+/// available.
 fn taken_away() -> [Forgery; 6] {
     [
         ("taken away: counts times 20", |f| {
@@ -212,7 +214,7 @@ fn taken_away() -> [Forgery; 6] {
     ]
 }
 
-/// Files were changed, added or exchanged.
+/// Returns forgeries that change, add or exchange files.
 fn files() -> [Forgery; 10] {
     [
         ("verdict swapped", |f| swap_verdict(f)),
@@ -294,14 +296,15 @@ fn quicker_totals(f: &Forger) {
     });
 }
 
-/// The index of the measured phase in the series.
+/// Returns the index of the measured phase in the series.
 fn measured(f: &Forger) -> usize {
     let run = crate::support::json(&f.at("run.json"));
     let phases = run["phases"].as_array().unwrap();
     phases.iter().position(|phase| phase["kind"] == "measure").unwrap()
 }
 
-/// Returns the rows of classes in the measured phase. Columns are counted from 0: `count` is 4.
+/// Returns true if a row belongs to a class in the measured phase. Columns are counted from 0:
+/// `count` is column 4.
 fn is_measured(row: &[&str], phase: usize) -> bool {
     row[0].parse() == Ok(phase) && !row[4].is_empty()
 }
@@ -336,7 +339,7 @@ fn without_slowest_row(f: &Forger) {
 }
 
 fn without_last_histogram(f: &Forger) {
-    // Returns intervals of the measurement for a class that every run has.
+    // The test removes a histogram of the measurement, for a class that every run has.
     let start_s = {
         let run = crate::support::json(&f.at("run.json"));
         run["phases"][measured(f)]["start_ns"].as_u64().unwrap() as f64 / 1e9
@@ -352,7 +355,7 @@ fn without_last_histogram(f: &Forger) {
     });
 }
 
-/// Lowers a requirement in a plan, in the given plan or in the resolved plan.
+/// Lowers the requirement in the text of a given plan or of a resolved plan.
 fn lower(plan: &str) -> String {
     plan.replace("iops_per_mailbox = 0.2", "iops_per_mailbox = 0.1")
         .replace("iops_per_mailbox_per_s = 0.2", "iops_per_mailbox_per_s = 0.1")
@@ -364,7 +367,7 @@ fn lower_requirement(f: &Forger) {
     f.json("run.json", |run| run["plan_sha256"] = sum.into());
 }
 
-/// Words about the environment that no figure contradicts.
+/// Changes text about the environment that no figure contradicts.
 pub fn other_host(f: &Forger) {
     f.text("environment.json", |text| {
         let environment: Value = serde_json::from_str(text).unwrap();
@@ -382,7 +385,7 @@ fn swap_verdict(f: &Forger) {
     });
 }
 
-/// Replaces the first figure that is a thousand or more.
+/// Replaces the first digit after the text `I/Os`.
 fn another_digit(text: &str) -> String {
     let at = text.find("I/Os").unwrap();
     let digit = text[at..].find(|c: char| c.is_ascii_digit()).unwrap() + at;

@@ -1,6 +1,6 @@
-//! Forgery of evidence by somebody who has access to the machine, step by step. The forger modifies
-//! the bundle, seals it again, and derives verdict and report again. Then the forger enters the
-//! result in the ledger, and adapts later bundles to the new ledger.
+//! Forgery of evidence, step by step, by somebody who has access to the machine. The forger
+//! modifies the bundle, seals it again, and derives verdict and report again. Then the forger
+//! enters the result in the ledger, and adapts later bundles to the new ledger.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct Original {
     sandbox: Sandbox,
     /// The run whose evidence is forged.
     pub first: String,
-    /// The run after it.
+    /// The run after the forged run.
     pub second: String,
 }
 
@@ -36,7 +36,7 @@ impl Original {
         Self { sandbox, first, second }
     }
 
-    /// Returns a copy for a forgery.
+    /// Returns a copy of both runs and their ledger, which a test can forge.
     pub fn copy(&self) -> Forger {
         let sandbox = Sandbox::new();
         for name in ["share", "state"] {
@@ -53,7 +53,7 @@ pub struct Forger {
     pub sandbox: Sandbox,
     /// The forged bundle.
     pub first: PathBuf,
-    /// The bundle that was written after the forged one.
+    /// The bundle that was written after the forged bundle.
     pub second: PathBuf,
 }
 
@@ -94,7 +94,7 @@ impl Forger {
     }
 
     fn derive_of(&self, bundle: &Path) {
-        // Returns the case without the ledger, which contradicts the bundle.
+        // The verdict is derived without the ledger, because the ledger contradicts the bundle.
         let there = Sandbox::new();
         let name = bundle.file_name().unwrap();
         let moved = there.path("given").join(name);
@@ -118,12 +118,13 @@ impl Forger {
         Head { lines: lines.len() as u64, last_sha256 }.write(&self.ledger()).unwrap();
     }
 
-    /// Switches to the newest bundle, which has the last line of the ledger.
+    /// Makes the newest bundle the forged bundle. Its entry is the last line of the ledger.
     pub fn turn_to_newest(&mut self) {
         std::mem::swap(&mut self.first, &mut self.second);
     }
 
-    /// Rewrites the ledger with a valid hash chain, and its head.
+    /// Changes the entries of the ledger, and writes them with a valid hash chain and a matching
+    /// ledger head.
     pub fn rewrite(&self, change: impl FnOnce(&mut Vec<Entry>)) {
         let mut entries = Ledger::at(self.ledger()).read().unwrap();
         change(&mut entries);
@@ -211,7 +212,7 @@ impl Forger {
         fs::remove_dir_all(self.sandbox.path("state")).unwrap();
     }
 
-    /// Reads the bundle with every command. Judging is last, because it may write to the bundle.
+    /// Reads the bundle with every command. `judge` is last, because it may write to the bundle.
     pub fn read(&self) -> Vec<Read> {
         let (first, second) = (self.first.to_str().unwrap(), self.second.to_str().unwrap());
         vec![

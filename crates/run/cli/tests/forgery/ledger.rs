@@ -8,8 +8,8 @@ use crate::Forgery;
 use crate::evidence::other_host;
 use crate::forger::Forger;
 
-/// All forgeries of the ledger. Each of them changes a bundle in a way that nothing in the bundle
-/// contradicts.
+/// Returns all forgeries of the ledger. Each of them changes a bundle in a way that nothing in the
+/// bundle contradicts.
 pub fn forgeries() -> Vec<Forgery> {
     let mut all: Vec<Forgery> = lines().to_vec();
     all.extend(last_line());
@@ -86,8 +86,8 @@ fn lines() -> [Forgery; 16] {
     ]
 }
 
-/// Forgeries of the last ledger line, which no later line protects, and of the ledger head. The
-/// newest bundle is forged.
+/// Returns forgeries of the ledger head and of the last ledger line, which no later line protects.
+/// The forged bundle is the newest one in the ledger.
 fn last_line() -> [Forgery; 10] {
     [
         ("another verdict in the last line", |f| {
@@ -149,7 +149,7 @@ fn raw(f: &Forger, change: impl Fn(&str) -> String) {
     fs::write(f.ledger(), format!("{before}\n{changed}{end}")).unwrap();
 }
 
-/// Signs the current ledger, and stores a copy of the statement in `given`.
+/// Signs the current ledger, and stores a copy of the signed statement in `given`.
 pub fn sign(f: &Forger) {
     let key = f.sandbox.path("key").display().to_string();
     let given = f.sandbox.path("given").display().to_string();

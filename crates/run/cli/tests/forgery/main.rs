@@ -1,8 +1,8 @@
 //! Modified evidence: every command that reads a bundle detects the modification, and all commands
-//! respond alike.
+//! respond in the same way.
 //!
-//! `PLIMSOLL_FORGERY_BYTES` sets the number of single bytes to change, and `PLIMSOLL_FORGERY_SEED`
-//! selects these bytes.
+//! `PLIMSOLL_FORGERY_BYTES` sets the number of forgeries that change a single byte, and
+//! `PLIMSOLL_FORGERY_SEED` selects these bytes.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod evidence;
@@ -21,7 +21,8 @@ use support::Sandbox;
 /// A forgery: its name, and the function that performs it.
 pub type Forgery = (&'static str, fn(&mut Forger));
 
-/// Default number of changed bytes. Each of them requires five commands.
+/// Default number of forgeries that change a single byte. Each of them is tested with five
+/// commands.
 const BYTES: u64 = 20;
 
 #[test]
@@ -99,7 +100,7 @@ fn every_changed_byte_is_noticed_by_every_command() {
     assert_eq!(copy.let_pass().len(), 5, "as it was");
 }
 
-/// The written plan is the plan that was run.
+/// A change of the plan alone is detected: the evidence contains the plan that was run.
 #[test]
 fn a_plan_that_was_changed_is_noticed_for_itself() {
     let original = Original::make();
@@ -137,8 +138,9 @@ fn a_signed_bundle_holds_by_its_key_only() {
     };
     let (own, other) = (key("own"), key("other"));
     let plan = sandbox.path("null.toml");
-    let text = "version = 1\nname = \"nothing\"\n[target]\nnull = true\n[workload.matrix]\n[phases]\n\
-        measure = \"1s\"\n[evidence]\nmin_measure = \"1s\"\n";
+    let text = "version = 1\nname = \"nothing\"\n[target]\nnull = \
+                true\n[workload.matrix]\n[phases]\nmeasure = \"1s\"\n[evidence]\nmin_measure = \
+                \"1s\"\n";
     fs::write(&plan, text).unwrap();
     sandbox.run(&["run", plan.to_str().unwrap(), "-q", "--sign", &own]);
     let bundle = sandbox.bundle().display().to_string();

@@ -26,16 +26,16 @@ use parsers::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::draw::Draw;
 
-/// Longest time for one input.
+/// Maximum time for one input.
 const TIME_MAX: Duration = Duration::from_secs(10);
 /// Memory that the process may map in addition to the memory mapped at the start.
 const MEMORY_BYTES: u64 = 1 << 30;
-/// Number of inputs between two inputs of random bytes.
+/// One in this number of inputs consists of random bytes.
 const GARBAGE_EVERY: u64 = 16;
 
 /// The current input and how to repeat it; `None` between inputs.
 static CURRENT: Mutex<Option<(String, Vec<u8>)>> = Mutex::new(None);
-/// Number of inputs that were started.
+/// Number of inputs that the test has started to parse.
 static STARTED: AtomicU64 = AtomicU64::new(0);
 
 fn number(name: &str) -> Option<f64> {
@@ -61,7 +61,7 @@ fn watch(directory: PathBuf) {
     });
 }
 
-/// An allocation beyond the limit ends the process.
+/// Limits the memory of this process. An allocation above the limit ends the process.
 fn limit_memory() {
     let status = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = status.split_whitespace().next().unwrap().parse().unwrap();
@@ -70,8 +70,8 @@ fn limit_memory() {
     setrlimit(Resource::As, Rlimit { current: Some(most), maximum }).unwrap();
 }
 
-/// Tries inputs for some time. The file `current` states how to repeat the current input. Returns
-/// the number of inputs, and how many of them were accepted.
+/// Passes mutated inputs to the parser for the given time. The file `current` states how to repeat
+/// the current input. Returns the number of inputs, and the number of accepted inputs.
 fn attack(parser: &mut Parser, seed: u64, time: Duration, current: &Path) -> (u64, u64) {
     let (start, mut accepted) = (Instant::now(), 0);
     let mut count = 0;

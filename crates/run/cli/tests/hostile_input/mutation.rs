@@ -6,7 +6,7 @@ use crate::support::draw::Draw;
 
 /// Maximum length of a mutated input, in bytes.
 const SIZE_MAX: usize = 256 << 10;
-/// Replacements for a number.
+/// Texts that replace a number in an input.
 const NUMBERS: [&str; 16] = [
     "0",
     "-1",
@@ -28,7 +28,7 @@ const NUMBERS: [&str; 16] = [
 /// Bytes that have a meaning in text formats.
 const MARKS: &[u8] = b"{}[]()<>\"'\\,;:=#%&|/ \t\n\r\0\xff\xc3\xf0";
 
-/// Returns a part of an input with this length.
+/// Returns a random range within an input of this length.
 fn part_of(draw: &mut Draw, length: usize) -> Range<usize> {
     let start = draw.below(length + 1);
     let longest = match draw.below(4) {

@@ -28,7 +28,7 @@ pub struct Parser {
     pub parse: Box<dyn FnMut(&[u8]) -> Accepted>,
 }
 
-/// Returns all parsers. Parsers that read files have these in `directory`.
+/// Returns all parsers. Parsers that read files find them in `directory`.
 pub fn all(directory: &Path) -> Vec<Parser> {
     vec![
         plans(),
@@ -90,10 +90,8 @@ fn resolved_plans() -> Parser {
 }
 
 const FIO_JOBS: [&str; 3] = [
-    "[global]\nioengine=libaio\ndirect=1\nruntime=60\ntime_based\nsize=4g\nfilename=/tmp/x\n[a]\nrw=randrw\n\
-     rwmixread=70\nbs=4k\niodepth=32\nnumjobs=4\n[b]\nrw=write\nbs=1m\nfsync=1\n",
-    "[job]\nrw=randread\nbssplit=4k/50:64k/50\nrandom_distribution=zipf:1.2\nrate_iops=1000\nfilesize=16m-64m\n\
-     nrfiles=8\ndirectory=/tmp\n",
+    "[global]\nioengine=libaio\ndirect=1\nruntime=60\ntime_based\nsize=4g\nfilename=/tmp/x\n[a]\nrw=randrw\nrwmixread=70\nbs=4k\niodepth=32\nnumjobs=4\n[b]\nrw=write\nbs=1m\nfsync=1\n",
+    "[job]\nrw=randread\nbssplit=4k/50:64k/50\nrandom_distribution=zipf:1.2\nrate_iops=1000\nfilesize=16m-64m\nnrfiles=8\ndirectory=/tmp\n",
     "[job]\nrw=read\nbs=4k,8k\nfilename=/dev/sdb\noffset=1g\nsize=50%\nthinktime=10ms\nbuffer_compress_percentage=50\n",
 ];
 
@@ -212,7 +210,7 @@ fn bundles(directory: &Path) -> Parser {
     Parser { name: "bundles", inputs, parse: Box::new(parse) }
 }
 
-/// True when a server has responded.
+/// True after the server has responded to a request.
 static ANSWERED: AtomicBool = AtomicBool::new(false);
 
 /// Starts a server that sends the same reply on each connection, until the reply is replaced.
@@ -240,9 +238,9 @@ const S3_ANSWERS: [&str; 4] = [
     "HTTP/1.1 200 OK\r\nContent-Length: 8\r\nETag: \"a\"\r\n\r\nabcdefgh",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n4\r\nefgh\r\n0\r\n\r\n",
     "HTTP/1.1 404 Not Found\r\nContent-Length: 52\r\n\r\n<Error><Code>NoSuchKey</Code><Message>x</Message></Error>",
-    "HTTP/1.1 200 OK\r\nContent-Type: application/xml\r\nContent-Length: 255\r\n\r\n<?xml version=\"1.0\"?><ListBucketResult \
-     xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>b</Name><KeyCount>1</KeyCount><MaxKeys>10</MaxKeys>\
-     <IsTruncated>false</IsTruncated><Contents><Key>a</Key><Size>8</Size></Contents></ListBucketResult>",
+    "HTTP/1.1 200 OK\r\nContent-Type: application/xml\r\nContent-Length: 255\r\n\r\n<?xml \
+     version=\"1.0\"?><ListBucketResult \
+     xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>b</Name><KeyCount>1</KeyCount><MaxKeys>10</MaxKeys><IsTruncated>false</IsTruncated><Contents><Key>a</Key><Size>8</Size></Contents></ListBucketResult>",
 ];
 
 fn s3_answers() -> Parser {
@@ -255,7 +253,8 @@ fn s3_answers() -> Parser {
         ANSWERED.store(false, Ordering::Relaxed);
         let config = Config { connections: 1, give_up_after_ns: 20_000_000, ..Config::default() };
         let mut client = Client::new(target.clone(), config).unwrap();
-        // A retry would receive the same reply.
+        // After the first reply, the client must not send a retry, because a retry would receive
+        // the same reply.
         client.fail_requests_when(|_| ANSWERED.load(Ordering::Relaxed));
         number += 1;
         let key = "a";
@@ -279,8 +278,8 @@ fn s3_answers() -> Parser {
 }
 
 const METRICS_ANSWERS: [&str; 2] = [
-    "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n# HELP reads Reads.\n# TYPE reads counter\nreads{disk=\"a\"} 12 \
-     1700000000\nreads{disk=\"b\\\"c\"} 1e3\nup 1\n",
+    "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n# HELP reads Reads.\n# TYPE reads \
+     counter\nreads{disk=\"a\"} 12 1700000000\nreads{disk=\"b\\\"c\"} 1e3\nup 1\n",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nreads 5\n\r\n5\r\nup 1\n\r\n0\r\n\r\n",
 ];
 

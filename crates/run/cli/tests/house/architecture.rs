@@ -1,6 +1,6 @@
-//! The crate graph according to cargo. The diagram in `ARCHITECTURE.md` must be current. No crate
-//! may depend on a crate in a higher layer or in another component. No crate on the data path may
-//! use an asynchronous runtime.
+//! Checks the crate graph that cargo reports. The diagram in `ARCHITECTURE.md` must be current. No
+//! crate may depend on a crate in a higher layer or in another component. No crate on the data path
+//! may use an asynchronous runtime.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,16 +18,16 @@ const END: &str = "<!-- crates: end -->";
 enum Room {
     /// Crates that all other crates may use.
     Shared,
-    /// Crates from the plan to the evidence.
+    /// Crates that turn a plan into evidence.
     Measure,
-    /// Crates from the evidence to the report.
+    /// Crates that turn evidence into a report.
     Judge,
     /// Crates that connect the other components.
     Join,
 }
 
-/// Every crate with its component, by layer from the bottom up. A dependency must lead to a lower
-/// layer, never up or sideways.
+/// All crates with their components, grouped by layer; the lowest layer is first. A crate may only
+/// depend on crates in lower layers.
 const FLOORS: &[&[(&str, Room)]] = &[
     &[
         ("plimsoll-lossy-disk", Room::Join),
@@ -173,8 +173,8 @@ fn wrong(arrows: &Arrows) -> Vec<String> {
     wrong
 }
 
-/// The crates and their dependencies. A dependency is omitted if a longer path leads to the same
-/// crate.
+/// Returns the diagram of the crates and their dependencies. A dependency is omitted if a longer
+/// path leads to the same crate.
 fn picture(arrows: &Arrows) -> String {
     let mut lines = vec!["```mermaid".to_owned(), "flowchart TD".to_owned()];
     for (from, all) in arrows {
@@ -187,10 +187,11 @@ fn picture(arrows: &Arrows) -> String {
     lines.join("\n")
 }
 
-/// Line limit for a command file without its tests: it parses, calls and prints.
+/// Line limit for a command file without its tests. A command file only parses arguments, calls
+/// other code and prints.
 const COMMAND_LINES_MAX: usize = 120;
 
-/// Longer command files, with their maximum number of lines and the reason.
+/// Command files that may exceed this limit, with their own limit and the reason.
 const LONGER_COMMANDS: &[(&str, usize, &str)] = &[
     ("bundle.rs", 135, "what every command prints of a bundle, and how an argument names one"),
     (
@@ -207,8 +208,8 @@ const LONGER_COMMANDS: &[(&str, usize, &str)] = &[
     ("k8s.rs", 167, "the flags of the generator, and the plan on the volume"),
 ];
 
-/// Returns each file in a source directory by its relative path, with the number of lines before
-/// its tests.
+/// Adds each file in a source directory to `all`, with its relative path and the number of lines
+/// before its tests.
 fn lengths(directory: &Path, below: &str, all: &mut BTreeMap<String, usize>) {
     for entry in fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
@@ -234,8 +235,8 @@ fn a_command_parses_calls_and_prints() {
         let most = longer.map_or(COMMAND_LINES_MAX, |(_, most, _)| *most);
         assert!(
             *lines <= most,
-            "commands/{file} has {lines} lines; the limit is {most}: move the work to plimsoll-runner and the \
-             rendering to plimsoll-report"
+            "commands/{file} has {lines} lines; the limit is {most}: move the work to \
+             plimsoll-runner and the rendering to plimsoll-report"
         );
     }
     for (file, _, why) in LONGER_COMMANDS {

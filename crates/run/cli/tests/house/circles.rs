@@ -11,7 +11,7 @@ use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, ImplItemFn, Item, ItemUse, Macro, Token, UseTree, Visibility};
 
-/// Crate, parent module, modules of the cycle, and the reason why the cycle is allowed.
+/// Allowed cycles: the crate, the parent module, the modules of the cycle, and the reason.
 const KNOWN: &[(&str, &str, &[&str], &str)] = &[
     (
         "plimsoll-engine",
@@ -121,7 +121,7 @@ fn a_circle_is_found_through_a_group_and_a_re_export_and_not_in_tests() {
     assert_eq!(crate_of(&through), circle);
 }
 
-/// The sources of a crate by module, without its tests.
+/// Collects the sources of a crate by module, without its tests.
 fn collect(directory: &Path, module: &[String], files: &mut BTreeMap<Module, String>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -142,7 +142,7 @@ fn collect(directory: &Path, module: &[String], files: &mut BTreeMap<Module, Str
 #[derive(Default)]
 struct Paths {
     all: Vec<Module>,
-    /// Local names and paths of `pub use`.
+    /// Local name and path of each `pub use`.
     exported: Vec<(String, Module)>,
     tests: Vec<String>,
 }
@@ -181,7 +181,7 @@ impl<'ast> Visit<'ast> for Paths {
     }
 
     fn visit_macro(&mut self, call: &'ast Macro) {
-        // Most macro arguments are expressions. Other arguments are not seen.
+        // Most macro arguments are expressions. Arguments that are not expressions are ignored.
         if let Ok(arguments) = call.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated)
         {
             arguments.iter().for_each(|argument| Paths::visit_expr_in(self, argument));
@@ -196,7 +196,7 @@ impl Paths {
         paths
     }
 
-    /// Visits an expression that does not live as long as the file.
+    /// Visits an expression whose lifetime is shorter than that of the file.
     fn visit_expr_in(&mut self, expression: &Expr) {
         let mut within = Self::default();
         within.visit_expr(expression);
@@ -245,7 +245,8 @@ fn flatten(tree: &UseTree, before: &[String], all: &mut Vec<(String, Module)>) {
     }
 }
 
-/// Returns cycles among sibling modules: the parent module and the names.
+/// Returns cycles among sibling modules: the parent module, and the names of the modules in the
+/// cycle.
 fn circles(files: &BTreeMap<Module, String>) -> Vec<(String, Vec<String>)> {
     let mut sources = BTreeMap::new();
     let mut tests: BTreeSet<Module> = BTreeSet::new();
@@ -289,7 +290,7 @@ fn circles(files: &BTreeMap<Module, String>) -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// A path from the root of the crate; `None` for a path of another crate.
+/// Returns the path from the root of the crate; `None` for a path in another crate.
 fn absolute(module: &Module, path: &Module, sources: &BTreeMap<Module, Paths>) -> Option<Module> {
     let first = path.first()?.as_str();
     let mut at = match first {
@@ -310,7 +311,7 @@ fn absolute(module: &Module, path: &Module, sources: &BTreeMap<Module, Paths>) -
     Some(at)
 }
 
-/// Returns the module that a path refers to; re-exports are followed.
+/// Returns the module to which a path refers. Re-exports are followed.
 fn resolve(path: Module, sources: &BTreeMap<Module, Paths>, depth: usize) -> Option<Module> {
     let length = (0..=path.len()).rev().find(|n| sources.contains_key(&path[..*n]))?;
     let module = path[..length].to_vec();

@@ -27,7 +27,7 @@ fn every_command_has_a_manual_page() {
         seen += 1;
     }
     assert!(seen >= 15, "{help}");
-    // Subcommands of subcommands have pages too.
+    // Nested subcommands also have man pages.
     assert!(pages.join("plimsoll-model-run.1").exists());
     let missing = sandbox.run(&["man", "--to", sandbox.path("nowhere").to_str().unwrap()]);
     assert_eq!(missing.code, 5, "{}", missing.stderr);
@@ -96,9 +96,9 @@ fn small(sandbox: &Sandbox) -> String {
     let target = sandbox.path("target");
     std::fs::create_dir(&target).unwrap();
     format!(
-        "version = 1\nname = \"small\"\n[target]\npath = {target:?}\n[workload.matrix]\nsizes = \"4KiB\"\n\
-         reads = 100\nfile_size = \"8MiB\"\n[phases]\nwarm_up = \"200ms\"\nmeasure = \"1s\"\n\
-         [evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
+        "version = 1\nname = \"small\"\n[target]\npath = {target:?}\n[workload.matrix]\nsizes = \
+         \"4KiB\"\nreads = 100\nfile_size = \"8MiB\"\n[phases]\nwarm_up = \"200ms\"\nmeasure = \
+         \"1s\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
     )
 }
 
@@ -128,8 +128,8 @@ fn the_verdict_is_written_where_a_container_leaves_its_last_words() {
     assert!(ran.stderr.contains("--verdict-to"), "{}", ran.stderr);
 }
 
-/// Returns the objects in the manifests that `plimsoll k8s` writes. Each is checked against the
-/// fields of the API.
+/// Returns the objects in the manifests that `plimsoll k8s` writes. Each object is checked against
+/// the fields of the Kubernetes API.
 fn kubernetes(sandbox: &Sandbox, arguments: &[&str]) -> Vec<Value> {
     let schema: Value = serde_json::from_str(include_str!("kubernetes.schema.json")).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
@@ -139,7 +139,7 @@ fn kubernetes(sandbox: &Sandbox, arguments: &[&str]) -> Vec<Value> {
         let errors: Vec<String> = schema.iter_errors(item).map(|e| e.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}\n{item:#}");
     }
-    // Mounted volumes and objects that are used exist, and the evidence is not on the volume under
+    // The volumes and objects that a Job uses exist, and the evidence is not on the volume under
     // test.
     for job in items.iter().filter(|item| item["kind"] == "Job") {
         let pod = &job["spec"]["template"]["spec"];
@@ -191,7 +191,7 @@ fn jobs_of_kubernetes_have_only_the_fields_of_its_api_and_restricted_pods() {
     let kept = kubernetes(&sandbox, &[&all[..], &more].concat());
     assert!(kept.iter().all(|item| item["metadata"]["namespace"] == "perf"));
     assert!(pod(&kept).to_string().contains("\"claimName\":\"keep\""));
-    // A raw device.
+    // The plan tests a raw block device.
     let plan = sandbox.path("device.toml");
     std::fs::write(&plan, "[target]\npath = \"/x\"\n[workload.matrix]\nsizes = \"4KiB\"\n")
         .unwrap();
@@ -203,7 +203,8 @@ fn jobs_of_kubernetes_have_only_the_fields_of_its_api_and_restricted_pods() {
     assert_eq!(claim["spec"]["resources"]["requests"]["storage"], "10Gi");
     assert_eq!(pod(&block)["containers"][0]["volumeDevices"][0]["devicePath"], "/dev/plimsoll");
     assert!(block[0]["data"]["plan.toml"].as_str().unwrap().contains("device = \"/dev/plimsoll\""));
-    // Files that the Job would not have, and names that Kubernetes does not accept.
+    // A plan is rejected if it needs a file that the Job would not have. A name that Kubernetes
+    // does not accept is rejected, too.
     std::fs::write(sandbox.path("a.fio"), "[a]\nrw=read\nsize=1m\n").unwrap();
     std::fs::write(&plan, "[target]\npath = \"/x\"\n[workload.fio]\njob = \"a.fio\"\n").unwrap();
     let with = ["k8s", "--storage-class", "fast", "--plan", plan.to_str().unwrap()];

@@ -1,5 +1,5 @@
-//! Contents of a build: licences, duplicate crates and sources that `deny.toml` allows, and
-//! `unsafe` code, each with its reason.
+//! Checks the contents of a build: licences, the duplicate crates and sources that `deny.toml`
+//! allows, and `unsafe` code. Each exception states its reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,7 +22,7 @@ fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
     plain.split(" AND ").all(|part| part.split(" OR ").any(|one| allowed.contains(one.trim())))
 }
 
-/// Packages of the build on this platform.
+/// Returns the packages that the build on this platform contains.
 fn packages(metadata: &Value) -> Vec<&Value> {
     let built: BTreeSet<&str> =
         list(&metadata["resolve"], "nodes").iter().map(|node| text(node, "id")).collect();
@@ -96,8 +96,8 @@ fn is_unsafe(line: &str) -> bool {
     words.any(|word| word == "unsafe")
 }
 
-/// Returns the numbers of lines with unsafe code that have no reason on any of the eight lines
-/// before.
+/// Returns the numbers of lines with unsafe code, if none of the eight lines before them states a
+/// reason.
 fn without_reason(text: &str) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let has_reason = |at: usize| {
@@ -123,7 +123,8 @@ fn unsafe_code_is_in_one_crate_and_each_piece_has_a_reason() {
         }
         pieces += count;
         let is_sys = path.strip_prefix(CRATES).is_ok_and(|below| below.starts_with("measure/sys"));
-        // The policy for the page's scripts contains this word in a text of several lines.
+        // The content policy for the page's scripts contains this word in a string of several
+        // lines.
         let is_text = path.ends_with("serve/src/routes.rs");
         assert!(is_sys || is_text, "{}: unsafe code belongs in plimsoll-sys", path.display());
         let without = if is_text { Vec::new() } else { without_reason(&source) };

@@ -1,5 +1,5 @@
-//! `plimsoll durability` on a disk that loses writes when its power is cut. A disk that keeps its
-//! writes passes, each disk that does not fails, and a cut without an effect proves nothing.
+//! `plimsoll durability` on a disk that loses writes when its power is cut. A disk that preserves
+//! its writes passes. Every disk that loses writes fails. A cut without an effect proves nothing.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use plimsoll_lossy_disk::mount::LossyMount;
 use crate::support::{CommandOutput, Sandbox, json, names, wait_until};
 
 struct Rig {
-    // Unmounted before the sandbox is removed.
+    // This field is first, because the disk must be unmounted before the sandbox is removed.
     disk: LossyMount,
     sandbox: Sandbox,
 }
@@ -30,7 +30,7 @@ impl Rig {
         self.sandbox.path("witness")
     }
 
-    /// Arguments of a short test, without the kind of the cut.
+    /// Returns the arguments of a short test, without the kind of the cut.
     fn arguments(&self, more: &[&str]) -> Vec<String> {
         let (path, witness) = (self.sandbox.data(), self.witness());
         let own = ["durability", "--path", path.to_str().unwrap(), "--witness"];
@@ -63,12 +63,13 @@ fn an_honest_disk_passes_with_a_bound_that_is_not_zero() {
     assert!(cuts.iter().all(|cut| cut["failed"].as_u64() > Some(0)), "{found}");
     assert_eq!(rig.sandbox.left_in_data(), ["control"], "the data is removed");
     assert_eq!(json(&rig.witness().join("durability.json")), found["evidence"]);
-    // Each method that makes a write durable.
+    // Each of these methods makes a write durable.
     for sync in ["fsync", "dsync"] {
         std::fs::remove_dir_all(rig.witness()).unwrap();
         rig.cuts(&["--cuts", "1", "--sync", sync]).expect(0);
     }
-    // The verdict on a single cut, in words. The witness of the previous test is used.
+    // The verdict on a single cut is checked in words. The evidence comes from the witness of the
+    // previous test.
     let path = rig.witness().join("durability.json");
     let evidence: plimsoll_evidence::durability::DurabilityTest =
         serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
@@ -110,7 +111,8 @@ fn failures_of_the_environment_accuse_nobody() {
     let found = rig.run(&["--cut", &cut, "--timeout", "1s", "--cuts", "2"]).expect(5).json();
     assert_eq!(found["verdict"], "INCONCLUSIVE", "{found}");
     assert!(found["evidence"]["cuts"][0]["not_restored"].is_string(), "{found}");
-    // The command fails, the witness was used before, or the witness is on the target.
+    // A cut command that fails, a witness that was used before, and a witness on the target are
+    // rejected.
     let rig = Rig::new(Behaviour::Honest, 1);
     // If the target does not exist, no witness may be created.
     let missing = rig.sandbox.path("missing");
@@ -151,7 +153,7 @@ fn a_lost_process_is_resumed_and_its_acknowledged_writes_are_checked() {
     wait_until("acknowledgements", || std::fs::metadata(&acks).is_ok_and(|m| m.len() > 3200));
     child.kill().unwrap();
     child.wait().unwrap();
-    // If there is no input, the next cut by hand ends the test.
+    // Without input from an operator, the test ends at the next cut by hand.
     let resumed: Vec<&str> = arguments.iter().copied().chain(["--resume"]).collect();
     let found = rig.sandbox.run(&resumed).expect(130).json();
     let cut = &found["evidence"]["cuts"][0];
@@ -159,7 +161,7 @@ fn a_lost_process_is_resumed_and_its_acknowledged_writes_are_checked() {
     assert!(cut["acknowledged"].as_u64().unwrap() >= 100, "{found}");
     let blocks = &cut["check"]["blocks"];
     assert_eq!(blocks["good"].as_u64().unwrap() + blocks["in_flight"].as_u64().unwrap(), 256);
-    // If a host has not restarted, it was not cut off.
+    // The host has not restarted, so it was not cut off.
     assert_eq!((&found["verdict"], &found["cuts"]), (&"INCONCLUSIVE".into(), &0.into()));
     assert_eq!(names(&rig.sandbox.data()), ["control"]);
 }

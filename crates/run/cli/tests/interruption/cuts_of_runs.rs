@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::{LoopFs, Sandbox, SmallPlan, json, names, wait_until};
 
 struct Rig {
-    // Unmounted before the sandbox is removed.
+    // This field is first, because the disk must be unmounted before the sandbox is removed.
     _disk: LossyMount,
     sandbox: Sandbox,
 }
@@ -22,7 +22,8 @@ impl Rig {
         Self { _disk: disk, sandbox }
     }
 
-    /// Writes a plan with a small load and this section. Returns the path of the plan.
+    /// Writes a plan with a small load and this `[durability]` section. Returns the path of the
+    /// plan.
     fn plan(&self, section: &str) -> String {
         let mut plan = SmallPlan::on(&self.sandbox.data());
         plan.measure = "1s".into();
@@ -71,7 +72,7 @@ fn a_run_cuts_an_honest_disk_off_and_leaves_nothing() {
     assert!(found["note"].as_str().unwrap().starts_with("of 2 cuts (simulated)"), "{found}");
     let test = &json(&bundle.join("run.json"))["durability"];
     assert_eq!(test["cuts"].as_array().unwrap().len(), 2, "{test}");
-    ran.says("cut 1 of 2: ");
+    ran.says("interruption 1 of 2: ");
     assert!(!ran.stderr.contains("cannot remove"), "{}", ran.stderr);
     assert!(
         ran.stdout.contains("No acknowledged write was missing after 2 cuts"),
@@ -96,7 +97,8 @@ fn a_loss_fails_the_run_and_keeps_the_witness() {
     let plan = rig.plan(&rig.cuts(2));
     let ran = rig.sandbox.run(&["run", &plan]).expect(4);
     let verdict = json(&rig.sandbox.bundle().join("verdict.json"));
-    // The disk is in this host's memory. This refutes the figures of the load, but not the loss.
+    // The disk is in this host's memory. This refutes the figures of the load, but not the loss of
+    // writes.
     assert!(["FAIL", "INVALID"].contains(&verdict["verdict"].as_str().unwrap()), "{verdict}");
     assert!(verdict["reason"].as_str().unwrap().contains("cuts with losses"), "{verdict}");
     assert_eq!(rig.witnesses().len(), 1);
@@ -113,7 +115,7 @@ fn a_failed_command_keeps_the_evidence_and_accuses_nobody() {
     assert_eq!((&found["ok"], &found["measured_count"]), (&Value::Null, &Value::Null), "{found}");
     let failure = &json(&bundle.join("run.json"))["durability"]["failure"];
     assert!(failure.as_str().unwrap().contains("it exited with code 1"), "{failure}");
-    // The message contains the path of the test's data, which can be removed.
+    // The message contains the path of the test's data, which `clean` can remove.
     rig.sandbox.run(&["clean", rig.sandbox.data().to_str().unwrap()]).expect(0);
     assert_eq!(rig.sandbox.left_in_data(), ["control"]);
     // A witness on the target is rejected before the load.
@@ -151,7 +153,7 @@ fn a_phase_of_cuts_belongs_to_one_run_that_the_operator_starts() {
     rig.sandbox
         .run(&["run", &plan, "--fleet", "local:2", "--set", &hosts])
         .expect(2)
-        .says("cannot cut its target off");
+        .says("cannot contain a durability test");
     assert_eq!(rig.sandbox.left_in_data(), ["control"]);
 }
 
@@ -170,7 +172,7 @@ fn a_run_that_is_lost_during_its_cuts_is_continued_by_durability() {
     let files = names(&rig.sandbox.bundle());
     assert!(files.contains(&"latency.hlog".to_owned()), "{files:?}");
     assert!(!files.contains(&"SHA256SUMS".to_owned()), "{files:?}");
-    // If there is no input, the next cut by hand ends the test.
+    // Without input from an operator, the test ends at the next cut by hand.
     let witness = witness.to_str().unwrap();
     let own = ["durability", &plan, "--witness", witness, "--cut-by-hand", "--resume", "--json"];
     let found = rig.sandbox.run(&own).expect(130).json();
@@ -192,7 +194,7 @@ fn a_dry_run_counts_and_checks_the_durability_test() {
     };
     let ran = dry("cuts = 60\nload = \"10s\"\nsize = \"2MiB\"").expect(0);
     ran.says("takes 10 min");
-    ran.says("60 loads of 10 s on average");
+    ran.says("60 loads of the durability test, with a mean duration of 10 s");
     ran.says("durability test: ");
     ran.says("2 MiB needed");
     dry("size = \"1GiB\"").expect(2).says("the plan's data needs 1 GiB");

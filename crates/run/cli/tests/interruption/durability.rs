@@ -40,8 +40,8 @@ fn nothing_acknowledged_is_missing_after_kill_9() {
     assert!(to_replay_in_all > 0, "no kill left anything to replay: they came too late or early");
 }
 
-/// Runs, kills and verifies. Returns the commits in the witness, and the changes that must still be
-/// replayed.
+/// Starts a run, kills it and verifies its data. Returns the number of commits in the witness, and
+/// the number of changes that must still be replayed.
 fn kill_once(sandbox: &Sandbox, plan: &str, seed: u64, round: u32) -> (u64, u64) {
     let (witness, pipe) = (sandbox.path("witness"), sandbox.path("pipe"));
     let _ = std::fs::remove_file(&pipe);
@@ -53,7 +53,7 @@ fn kill_once(sandbox: &Sandbox, plan: &str, seed: u64, round: u32) -> (u64, u64)
         .process_group(0)
         .spawn()
         .unwrap();
-    // The pipe ends when the process is dead. By then, this process has received all
+    // The pipe closes when the process is dead. By then, this process has received all
     // acknowledgements.
     let reader = std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -94,7 +94,7 @@ fn a_commit_that_is_not_there_is_noticed() {
     sandbox.run(&["run", &plan, "-q", "--keep", "--witness", witness_text]);
     let store = sandbox.data().display().to_string();
     sandbox.run(&["verify", &store, "-q", "--witness", witness_text]).expect(0);
-    // The witness is empty, has a part of a record, or belongs to another store.
+    // The witness is empty, contains only a part of a record, or belongs to another store.
     let mut foreign = std::fs::read(&witness).unwrap()[..40].to_vec();
     foreign[24] ^= 1;
     let other = sandbox.path("other");
@@ -102,7 +102,7 @@ fn a_commit_that_is_not_there_is_noticed() {
         std::fs::write(&other, bytes).unwrap();
         let arguments = ["verify", &store, "-q", "--witness", other.to_str().unwrap()];
         let ran = sandbox.run(&arguments).expect(3);
-        ran.says("the witness has no commit of this mail store");
+        ran.says("the witness contains no commit of this mail store");
         let found = sandbox.run(&[&arguments[..], &["--json"]].concat()).expect(3).json();
         assert_eq!(
             (&found["intact"], &found["commits_witnessed"]),
@@ -111,11 +111,11 @@ fn a_commit_that_is_not_there_is_noticed() {
     }
     let found = sandbox.run(&["verify", &store, "-q", "--json"]).expect(0).json();
     assert_eq!(found["commits_witnessed"], serde_json::Value::Null);
-    // A witness of evidence, and a key of data.
+    // A witness is only accepted for data, and a key only for evidence.
     let bundle = sandbox.bundle().display().to_string();
     sandbox.run(&["verify", &bundle, "--witness", witness_text]).expect(2).says("is evidence");
     sandbox.run(&["verify", &store, "--key", witness_text]).expect(2).says("is not evidence");
-    // A commit with a version that was never written.
+    // The witness contains a commit with a version that was never written.
     let mut record = std::fs::read(&witness).unwrap()[..40].to_vec();
     record[14] = 0x7f;
     let mut all = std::fs::read(&witness).unwrap();
@@ -145,7 +145,7 @@ fn two_runs_may_share_a_witness() {
         found["unknown"][0]
             .as_str()
             .unwrap()
-            .starts_with(&format!("{first} witnessed commits belong to other"))
+            .starts_with(&format!("{first} commits in the witness belong to other"))
     );
 }
 
@@ -156,7 +156,7 @@ fn the_device_flushes_and_carries_what_the_evidence_says() {
     let mut plan = SmallPlan::on(&fs.mount);
     plan.mailbox_size = "8MiB".into();
     plan.measure = "12s".into();
-    // The kernel serves several waiting flushes with a single flush. If there is one log with one
+    // The kernel serves several waiting flushes with a single flush. With only one log and one
     // write at a time, two flushes never wait at the same time.
     plan.databases = 1;
     plan.mailbox = "log_writes_in_flight = 1".into();
@@ -186,7 +186,7 @@ fn the_device_flushes_and_carries_what_the_evidence_says() {
         // On a busy host, the counters are read some time after the end of the phase.
         assert!((0.98..=1.02).contains(&ratio), "{ratio}: {measure} {device}");
     }
-    // Durable log writes: a single write made each group of commits durable.
+    // A single durable log write made each group of commits durable.
     let log_writes: u64 = run["classes"]
         .as_array()
         .unwrap()

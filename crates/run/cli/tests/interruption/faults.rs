@@ -1,4 +1,4 @@
-//! The real drivers on a target whose operations fail, transfer only a part, take long or never
+//! The real drivers run on a target whose operations fail, transfer only a part, take long or never
 //! complete. There must be no panic, no hang and no PASS, the evidence must be readable, and every
 //! file that remains must be reported.
 //!
@@ -20,28 +20,28 @@ use plimsoll_lossy_disk::mount::LossyMount;
 use crate::support::draw::Draw;
 use crate::support::{CommandOutput, Sandbox, SmallPlan};
 
-/// Number of schedules if the environment variable is not set.
+/// Number of schedules if `PLIMSOLL_FAULT_SCHEDULES` is not set.
 const SCHEDULES: u64 = 40;
-/// Schedules that run at the same time.
+/// Number of schedules that run at the same time.
 const WORKERS: usize = 4;
-/// Among this number of consecutive seeds, one contains a delay of 30 s, and one contains an
-/// operation that never completes.
+/// Number of consecutive seeds among which one schedule contains a delay of 30 s, and one contains
+/// an operation that never completes.
 const SLOW_EVERY: u64 = 1_000;
 /// Maximum duration of a run if all faults last less than a second.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Maximum duration of a run with an operation that takes 30 s or never completes: a manifest may
-/// take ten minutes.
+/// Maximum duration of a run with an operation that takes 30 s or never completes. Access to a
+/// manifest may then take ten minutes.
 const SLOW_LIMIT: Duration = Duration::from_secs(900);
 
-/// Default of `outage_max` for a measurement of 200 ms.
+/// Default value of `outage_max` in a plan that measures for 200 ms.
 const OUTAGE_MAX: &str = "30s";
 
 fn number(name: &str, or: u64) -> u64 {
     std::env::var(name).map_or(or, |text| text.parse().expect("a number"))
 }
 
-/// Generates a random plan of a mail store, or of a stream with this limit for a response of the
-/// target.
+/// Generates a random plan for a mail store or for a stream. A stream waits for a response of the
+/// target for at most `outage_max`.
 fn draw_plan(draw: &mut Draw, sandbox: &Sandbox, outage_max: &str) -> String {
     let io = draw.one_of(&["io_uring", "threads"]);
     let direct = draw.one_of(&["auto", "off"]);
@@ -58,10 +58,11 @@ fn draw_plan(draw: &mut Draw, sandbox: &Sandbox, outage_max: &str) -> String {
         return write_plan(sandbox, &text);
     }
     let text = format!(
-        "version = 1\nname = \"faults\"\n[target]\npath = {:?}\noutage_max = \"{outage_max}\"\n\
-         [requirement]\niops = 1\n{engine}[workload.matrix]\nsizes = \"{}\"\nfile_size = \"1MiB\"\nfiles = {}\nreads = {}\n\
-         queue_depth = {}\nsync = \"{}\"\n[phases]\nwarm_up = \"50ms\"\nmeasure = \"200ms\"\n\
-         [evidence]\nmin_measure = \"100ms\"\ninterval = \"100ms\"\n",
+        "version = 1\nname = \"faults\"\n[target]\npath = {:?}\noutage_max = \
+         \"{outage_max}\"\n[requirement]\niops = 1\n{engine}[workload.matrix]\nsizes = \
+         \"{}\"\nfile_size = \"1MiB\"\nfiles = {}\nreads = {}\nqueue_depth = {}\nsync = \
+         \"{}\"\n[phases]\nwarm_up = \"50ms\"\nmeasure = \"200ms\"\n[evidence]\nmin_measure = \
+         \"100ms\"\ninterval = \"100ms\"\n",
         sandbox.data().display().to_string(),
         draw.one_of(&["4KiB", "16KiB", "64KiB"]),
         draw.one_of(&[1, 3]),
@@ -95,8 +96,9 @@ fn receive(mut from: impl Read + Send + 'static) -> (Received, JoinHandle<()>) {
 
 /// Waits for a command. Returns `None` if the command has to be killed.
 ///
-/// A process cannot end in Linux while one of its threads waits for a file that is locked by a
-/// write that never completes. When the command has written its result, the write fails.
+/// A write on the command's disk may never complete. In Linux, a process cannot end while one of
+/// its threads waits for a file that such a write has locked. When the command has printed its
+/// result, this function makes the write fail.
 fn ended_within(mut child: Child, limit: Duration, disk: &LossyMount) -> Option<CommandOutput> {
     let start = Instant::now();
     let (stdout, stdout_thread) = receive(child.stdout.take().unwrap());
@@ -141,7 +143,7 @@ fn has_hard(faults: &[(Operation, Fault)]) -> bool {
 /// Runs one schedule. A stream waits for a response of the target for at most `outage_max`.
 ///
 /// # Errors
-/// Description of the first failed check.
+/// Returns a description of the first failed check.
 fn run_schedule(seed: u64, outage_max: &str) -> Result<usize, String> {
     let mut draw = Draw::of(seed);
     let sandbox = Sandbox::new();
@@ -223,8 +225,8 @@ fn faults_of_the_target_end_no_run_badly() {
     assert!(faults >= count, "{faults} faults in {count} schedules");
 }
 
-/// The load is one operation at a time with `io = "threads"`: the thread that runs the load also
-/// waits in the system call.
+/// A load ends even if its only operation never completes. With `io = "threads"`, the thread that
+/// runs the load also waits in the system call.
 #[test]
 fn a_load_ends_although_its_only_operation_has_no_answer() {
     let start = Instant::now();
@@ -236,7 +238,7 @@ fn a_load_ends_although_its_only_operation_has_no_answer() {
     assert!(start.elapsed() < LIMIT, "the load ended after {:?}", start.elapsed());
 }
 
-/// Seeds for a mail store and for a stream.
+/// Seeds of the plan for a mail store and of the plan for a stream.
 const MAIL_STORE_SEED: u64 = 3;
 const STREAM_SEED: u64 = 5;
 

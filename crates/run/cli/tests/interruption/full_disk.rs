@@ -1,6 +1,6 @@
 //! Evidence on a full disk. A run reserves space for its evidence at the start. If the disk is full
-//! anyway, it writes the evidence to another directory. It writes a ledger line completely or not
-//! at all.
+//! anyway, the run writes the evidence to another directory. A ledger line is written completely or
+//! not at all.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::support::{CommandOutput, Sandbox, SmallPlan, names, tool, wait_until};
 use plimsoll_evidence::ledger::{Ledger, Start};
 
-/// A tmpfs, unmounted when dropped.
+/// A tmpfs that is unmounted when this value is dropped.
 struct Small(PathBuf);
 
 impl Small {
@@ -71,7 +71,7 @@ fn a_disk_that_fills_up_while_it_runs_does_not_cost_the_bundle() {
 fn a_bundle_that_does_not_fit_goes_elsewhere_and_says_where() {
     let sandbox = Sandbox::new();
     let small = Small::new(&sandbox.path("out"), "16m");
-    // Removes the reserved space, and then uses all remaining space.
+    // The test removes the reserved space and then fills the file system.
     let ran = run_and_harm(&sandbox, &small, |bundle| {
         let held = std::fs::File::options().write(true).open(bundle.join(".reserve")).unwrap();
         held.set_len(0).unwrap();
@@ -108,8 +108,9 @@ fn a_run_whose_bundle_has_no_room_is_not_begun() {
     assert_eq!(sandbox.run(&["runs", "--json"]).expect(0).json(), serde_json::json!([]));
 }
 
-const NULL: &str = "version = 1\nname = \"nothing\"\n[target]\nnull = true\n[workload.matrix]\n\
-    [phases]\nmeasure = \"1s\"\n[evidence]\nmin_measure = \"1s\"\n";
+const NULL: &str = "version = 1\nname = \"nothing\"\n[target]\nnull = \
+                    true\n[workload.matrix]\n[phases]\nmeasure = \"1s\"\n[evidence]\nmin_measure = \
+                    \"1s\"\n";
 
 fn null_plan(sandbox: &Sandbox) -> String {
     let path = sandbox.path("null.toml");

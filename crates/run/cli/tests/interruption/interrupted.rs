@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM at any time, and a device that fails during the run. Existing evidence is
+//! A run receives Ctrl-C or SIGTERM at any time, or its device fails. Existing evidence is
 //! preserved, and the data is removed or kept as requested.
 
 use std::process::Child;

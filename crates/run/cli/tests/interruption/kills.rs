@@ -25,7 +25,7 @@ fn mixed(mut z: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// Results of the kills.
+/// Counts of the kills and of their effects.
 #[derive(Debug, Default)]
 struct KillTally {
     of_mailbox: u32,
@@ -57,9 +57,9 @@ impl Kills {
         let mailbox = sandbox.plan(&plan);
         let target = format!("path = {:?}", sandbox.data().display().to_string());
         let text = format!(
-            "version = 1\nname = \"many\"\n[target]\n{target}\n[workload.matrix]\nreads = 50\nfiles = 200\n\
-             file_size = \"64KiB\"\nmetadata = 30\ntree_levels = 1\n[phases]\nwarm_up = \"100ms\"\n\
-             measure = \"60s\"\n[evidence]\nmin_measure = \"1s\"\n"
+            "version = 1\nname = \"many\"\n[target]\n{target}\n[workload.matrix]\nreads = 50\nfiles \
+             = 200\nfile_size = \"64KiB\"\nmetadata = 30\ntree_levels = 1\n[phases]\nwarm_up = \
+             \"100ms\"\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"1s\"\n"
         );
         let path = sandbox.path("matrix.toml");
         std::fs::write(&path, text).unwrap();
@@ -159,8 +159,8 @@ impl Kills {
         let child = self.start(&["run", &self.matrix, "-q", "--keep"]);
         std::thread::sleep(Duration::from_millis(50 + self.random(round, 2, 900)));
         self.kill(child, round);
-        // The data was not closed, so the expected content is unknown. Nothing may be reported as
-        // damaged.
+        // The run did not close its data, so the expected content is unknown. Nothing may be
+        // reported as damaged.
         self.verify("plimsoll-many", &[], round, &[2]);
     }
 
@@ -207,7 +207,7 @@ fn kills_lose_nothing_block_nothing_and_accuse_nothing() {
         "{:?}",
         all.came
     );
-    // Removes what is left, including maps and lock files.
+    // `clean` removes all remaining files, including maps and lock files.
     let data = all.sandbox.data().display().to_string();
     all.sandbox.run(&["clean", &data, "--kept"]).expect(0);
     all.sandbox.run(&["clean"]).expect(0).says(" 0 still needed");

@@ -9,7 +9,7 @@ use plimsoll_lossy_disk::mount::LossyMount;
 
 use crate::support::{CommandOutput, Sandbox, SmallPlan, json, names, wait_until};
 
-/// Script in place of `ssh`. It stores its process id, which is also the id of the server that it
+/// Script that replaces `ssh`. It stores its process id, which is also the id of the server that it
 /// starts.
 const SSH: &str = "#!/bin/sh
 while [ \"$1\" != -- ]; do shift; done
@@ -20,7 +20,7 @@ exec sh -c \"exec $*\"
 ";
 
 struct Rig {
-    // Unmounted before the sandbox is removed.
+    // This field is first, because the disk must be unmounted before the sandbox is removed.
     _disk: LossyMount,
     sandbox: Sandbox,
 }
@@ -38,7 +38,7 @@ impl Rig {
         Self { _disk: disk, sandbox }
     }
 
-    /// Directory of the witness. Its name is the name of a run or test.
+    /// Returns the directory of the witness. Its name must be quoted in a shell.
     fn witness(&self) -> PathBuf {
         self.sandbox.path("node4/it's w")
     }
@@ -54,7 +54,7 @@ impl Rig {
         format!("echo {word} | tee {}", self.sandbox.data().join("control").display())
     }
 
-    /// Command of a short test on a host.
+    /// Returns the command of a short test whose witness is on this host.
     fn test(&self, host: &str, more: &[&str]) -> Command {
         let (path, witness) = (self.sandbox.data(), self.witness());
         let witness = format!("{host}:{}", witness.display());
@@ -97,7 +97,7 @@ fn a_host_that_does_not_answer_or_has_no_directory_ends_the_test_before_it_write
     std::os::unix::fs::symlink("/bin/echo", &tool).unwrap();
     rig.cuts("node4").expect(5).says("\"durability --serve-\" instead of Plimsoll's greeting");
     assert_eq!(names(&rig.sandbox.data()), ["control"]);
-    // The witness must not be on the target, whatever its host is called. `node4` is this machine.
+    // The witness must not be on the target, whatever name its host has. `node4` is this machine.
     let path = rig.sandbox.data().display().to_string();
     let inside = format!("node4:{path}/w");
     std::fs::remove_file(&tool).unwrap();
@@ -157,8 +157,8 @@ fn the_phase_of_a_run_uses_a_witness_on_another_host() {
     let section = |host: &str| {
         let witness = format!("{host}:{}", rig.witness().display());
         format!(
-            "[durability]\nsize = \"1MiB\"\nthreads = 2\nload = \"100ms\"\ncuts = 1\n\
-             cut = [\"sh\", \"-c\", {cut:?}]\nrestore = [\"sh\", \"-c\", {restore:?}]\nwitness = {witness:?}"
+            "[durability]\nsize = \"1MiB\"\nthreads = 2\nload = \"100ms\"\ncuts = 1\ncut = [\"sh\", \
+             \"-c\", {cut:?}]\nrestore = [\"sh\", \"-c\", {restore:?}]\nwitness = {witness:?}"
         )
     };
     plan.more = section("node5");

@@ -56,7 +56,7 @@ fn a_store_that_loses_or_restores_old_objects_fails() {
     let roll_back = format!(
         "if [ -d {old} ]; then cp -a {old}/. {bucket}/; else cp -a {bucket} {old}; fi && {again}"
     );
-    // One acknowledged object is missing, and another one is shorter.
+    // The cut removes one acknowledged object and shortens another one.
     let one =
         |number: u32| format!("$(find {bucket} -name 'block-{number:08}*' -type f | head -1)");
     let damage = format!("rm {}; truncate -s 1000 {}; {again}", one(7), one(9));

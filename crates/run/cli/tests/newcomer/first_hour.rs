@@ -1,5 +1,5 @@
-//! Runs every command in docs/first-hour.md. Each must end with the documented exit code and print
-//! the documented text.
+//! Runs every command in docs/first-hour.md. Each command must end with the documented exit code
+//! and print the documented text.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,8 +17,8 @@ struct Example {
     says: Vec<String>,
 }
 
-/// The commands in console blocks. Each has its output, and the exit codes in its comment (0
-/// without a comment).
+/// Returns the commands in console blocks, each with its output and with the exit codes in its
+/// comment. The exit code of a command without a comment is 0.
 fn shown(document: &str) -> Vec<Example> {
     let mut all: Vec<Example> = Vec::new();
     let mut inside = false;
@@ -53,7 +53,7 @@ fn shape(line: &str) -> String {
         }
         words.push(word);
     }
-    // Units follow figures.
+    // Units change with the figures, so they are removed, too.
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let is_unit = |word: &String| units.contains(&word.as_str());
     words.into_iter().filter(|word| !is_unit(word)).collect::<Vec<_>>().join(" ")
@@ -68,7 +68,8 @@ fn in_shell(sandbox: &Sandbox, command: &str) -> CommandOutput {
     let paths = std::env::var("PATH").unwrap_or_default();
     let own = sandbox.command(&[]);
     let mut shell = Command::new("sh");
-    // The shell must not be replaced by the command, so that a killed command has an exit code.
+    // The shell must not replace itself with the command: the shell returns an exit code even if
+    // the command is killed.
     shell.args(["-c", &format!("{command}\nexit $?")]);
     for (name, value) in own.get_envs() {
         match value {

@@ -169,7 +169,7 @@ fn one_vocabulary_describes_a_load_in_every_command() {
     let sides = with("compare", &["--path", &other, "--sync", "fdatasync", "--dry-run"]).expect(0);
     sides.says("8 runs of 1 s");
     sides.says("run 8 of 8: ");
-    // A plan describes its load; --for and --runs change it.
+    // A plan describes its load, so `--size` is rejected. `--for` and `--runs` are accepted.
     let short = ["--set", "evidence.min_measure=1s", "--set", "workload.matrix.file_size=4MiB"];
     let plan = ["run", "oltp", "--path", &data, "--for", "20s", "--runs", "3", "--dry-run"];
     sandbox.run(&[&plan[..], &short].concat()).expect(0).says("(3 runs of 80 s)");
@@ -293,7 +293,7 @@ fn a_dry_run_lists_points_and_looks_at_paths_and_servers() {
     assert!(sandbox.bundles().is_empty());
     let bad = ["run", "vms-on-nfs", "--nfs", "server:/vms", "--dry-run"];
     sandbox.run(&bad).expect(2).says("use an export such as nfs://host/export");
-    // A port of this host on which nothing listens.
+    // No process listens on this port of the host.
     let port = free_port();
     let export = format!("nfs://127.0.0.1:{port}/vms");
     let ran = sandbox.run(&["run", "vms-on-nfs", "--nfs", &export, "--dry-run"]).expect(5);
@@ -318,14 +318,14 @@ fn a_dry_run_lists_points_and_looks_at_paths_and_servers() {
     server.kill().unwrap();
     server.wait().unwrap();
     fits.expect(0).says("can be mounted, ");
-    vast.expect(2).says("hint: plan less data");
+    vast.expect(2).says("hint: reduce the data size");
 }
 
 #[test]
 fn jobs_that_wait_for_each_other_become_plans_in_sequence() {
     let sandbox = Sandbox::new();
-    let job = "[global]\ndirectory=${PLACE} ; where\nruntime=60\nsize=1m # each\n[fill]\nrw=write\n[read]\n\
-        stonewall\nrw=randread\n";
+    let job = "[global]\ndirectory=${PLACE} ; where\nruntime=60\nsize=1m # \
+               each\n[fill]\nrw=write\n[read]\nstonewall\nrw=randread\n";
     std::fs::write(sandbox.path("job.fio"), job).unwrap();
     let with = |arguments: &[&str]| {
         CommandOutput::from(
@@ -345,8 +345,7 @@ fn jobs_that_wait_for_each_other_become_plans_in_sequence() {
 #[test]
 fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
     let sandbox = Sandbox::new();
-    let job = "[global]\ndirectory=/no/such\nruntime=1\nsize=1m\n[fill]\nrw=write\nbs=64k\n[read]\nstonewall\n\
-        rw=randread\n[check]\nrw=randread\nbs=8k\n";
+    let job = "[global]\ndirectory=/no/such\nruntime=1\nsize=1m\n[fill]\nrw=write\nbs=64k\n[read]\nstonewall\nrw=randread\n[check]\nrw=randread\nbs=8k\n";
     std::fs::write(sandbox.path("job.fio"), job).unwrap();
     sandbox.run(&["run", "job.fio"]).expect(2).says("/no/such is not an existing directory");
     let data = text(&sandbox.data());
@@ -393,7 +392,7 @@ fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
     }
     let page = std::fs::read_to_string(study.join("report.html")).unwrap();
     assert!(page.contains("2-read") && page.contains("created its own data"), "{page}");
-    // The same result from the bundles, named by their catalogue entry.
+    // `runs show` computes the same result from the bundles.
     let id = study.file_name().unwrap().to_str().unwrap();
     let again = sandbox.run(&["runs", "show", id, "--json"]).expect(0).json();
     assert_eq!(again, record["result"]);
@@ -404,8 +403,8 @@ fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
     assert!(lines[2].starts_with("2-read,"), "{csv}");
     sandbox.run(&["verify", study.to_str().unwrap()]).expect(0);
     assert!(sandbox.left_in_data().is_empty());
-    // If all sections of a job run together, the job is one run of the same command. Other commands
-    // use it as a plan.
+    // A job whose sections all run together is a single run of the same command. Other commands
+    // accept the job as a plan.
     let alone = "[a]\nrw=randread\nsize=1m\nruntime=60\n";
     std::fs::write(sandbox.path("alone.fio"), alone).unwrap();
     sandbox
@@ -423,8 +422,8 @@ fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
 fn a_sweep_and_a_search_take_places_and_fields_beside_a_plan() {
     let sandbox = Sandbox::new();
     let data = text(&sandbox.data());
-    let plan = "[target]\npath = \"/no/such\"\n[workload.matrix]\nsizes = [\"4KiB\", \"8KiB\"]\nfile_size = \
-        \"1GiB\"\n";
+    let plan = "[target]\npath = \"/no/such\"\n[workload.matrix]\nsizes = [\"4KiB\", \
+                \"8KiB\"]\nfile_size = \"1GiB\"\n";
     std::fs::write(sandbox.path("matrix.toml"), plan).unwrap();
     let sets = ["workload.matrix.file_size=1MiB", "phases.measure=10m", "phases.warm_up=0s"];
     let sweep = with_sets(&["sweep", "matrix.toml", "--path", &data, "--dry-run"], &sets);
@@ -432,7 +431,7 @@ fn a_sweep_and_a_search_take_places_and_fields_beside_a_plan() {
     for says in ["2 points of 10 min: 20 min", "1 MiB needed", &data] {
         ran.says(says);
     }
-    // The fields of the plan that flags set are changed, too.
+    // `--set` also changes a plan that was created from flags.
     let made = ["sweep", "--path", &data, "--sizes", "4KiB", "--file-size", "1MiB", "--dry-run"];
     let made = with_sets(&made, &["workload.matrix.reads=[50]", "evidence.min_measure=1s"]);
     sandbox.run(&made).expect(0).says("r50");
@@ -472,7 +471,8 @@ fn typed(sandbox: &Sandbox, arguments: &[&str], answers: &str) -> CommandOutput 
 fn a_plan_is_made_by_answers_on_a_terminal() {
     let sandbox = Sandbox::new();
     let data = text(&sandbox.data());
-    // A number that is not in the list, then a name; an invalid count; an existing file.
+    // The answers are: a number that is not in the list, then a name; an invalid count; the path of
+    // an existing file.
     std::fs::write(sandbox.path("taken.toml"), "").unwrap();
     let answers =
         format!("99\nexchange-1000-heavy\n{data}\n\nmany\n40\n\n\ntaken.toml\nmine.toml\n");
@@ -511,13 +511,16 @@ fn a_dry_run_prints_its_result_on_stdout() {
         let lines = json["dry_run"].as_array().unwrap();
         assert_eq!(lines.len(), ran.stdout.lines().count(), "{json}\n{}", ran.stdout);
     }
-    // Nothing can be created in a file system of the kernel, even by root.
+    // Even root cannot create files in a file system of the kernel.
     let load = ["run", "--size", "4KiB", "--file-size", "1MiB", "--dry-run", "--path", "/proc"];
     let ran = sandbox.run(&load).expect(2);
     assert!(ran.stdout.is_empty() && ran.stderr.contains("takes "), "{ran:?}");
     ran.says("/proc is on a file system of the kernel");
     let limits = ["tune", "oltp", "--path", &data, "--min", "8", "--max", "4"];
-    sandbox.run(&limits).expect(2).says("the smallest load (8) is above the largest load (4)");
+    sandbox
+        .run(&limits)
+        .expect(2)
+        .says("the smallest load (8) is higher than the largest load (4)");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `plimsoll quickstart`: a verdict without any arguments or preparation.
+//! Tests of `plimsoll quickstart`, which needs no arguments and no preparation for a verdict.
 
 use crate::support::{self, Sandbox};
 
@@ -15,7 +15,8 @@ fn it_gives_a_verdict_and_cleans_up() {
         _ => "INCONCLUSIVE",
     };
     ran.says(word);
-    // The output contains the mailboxes by rate and by space, and the next command for this path.
+    // The output contains the number of mailboxes that the rate allows, the number that the space
+    // allows, and the next command for this path.
     let parts = [
         "Number of mailboxes that this storage would sustain",
         "light",
@@ -36,7 +37,7 @@ fn it_gives_a_verdict_and_cleans_up() {
     let report = ran.stdout.lines().find_map(|line| line.strip_prefix("report: ")).unwrap();
     let page = std::fs::read_to_string(report).unwrap();
     assert!(page.contains(word) && page.contains("</html>"));
-    // The report formats and JSON contain the same.
+    // All report formats and the JSON output contain the same information.
     let id = run_of(report);
     let markdown = sandbox.run(&["report", &id, "--format", "markdown"]).expect(0).stdout;
     let headings = ["by rate", "by space", "limited by", "plimsoll run exchange-1000-heavy"];

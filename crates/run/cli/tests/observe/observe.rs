@@ -1,4 +1,4 @@
-//! `plimsoll observe -- CMD…`: another benchmark under observation.
+//! Tests of `plimsoll observe -- CMD…`, which observes another benchmark.
 
 use std::path::Path;
 
@@ -45,7 +45,7 @@ fn a_command_that_fails_or_is_not_there_is_named() {
     sandbox.run(&arguments).expect(5).says("cannot read the result");
 }
 
-/// Number of bytes that the jobs read: the whole file.
+/// Size of the file. The jobs read the whole file.
 const FILE_BYTES: u64 = 16 << 20;
 
 /// Creates a file of random data that is on the disk, but not in the page cache.
@@ -55,7 +55,8 @@ fn written(path: &Path) {
     tool("dd", &[&of.replace("of=", "if="), "of=/dev/null", "iflag=nocache", "count=0"]);
 }
 
-/// Result file of a job: a number of bytes, read in 4 KiB operations in one second.
+/// Returns the result file of a job that read this number of bytes in one second, in 4 KiB
+/// operations.
 fn result(file: &Path, bytes: u64, errors: u64) -> String {
     let operations = bytes / 4096;
     format!(
@@ -68,8 +69,8 @@ fn result(file: &Path, bytes: u64, errors: u64) -> String {
     )
 }
 
-/// Observes `path` while a shell runs `work`, opens the file that the result contains, and writes
-/// the result.
+/// Observes `path`. Meanwhile, a shell runs `work`, opens the file whose path is in the result, and
+/// writes the result.
 fn observed(sandbox: &Sandbox, path: &Path, work: &str, result: &str) -> Value {
     std::fs::write(sandbox.path("said.json"), result).unwrap();
     let said = sandbox.path("said.json");
@@ -90,7 +91,8 @@ fn observed(sandbox: &Sandbox, path: &Path, work: &str, result: &str) -> Value {
     sandbox.run(&arguments).json()
 }
 
-/// Reads a file with direct I/O, and does not close it during the second that the result states.
+/// Returns a command that reads a file with direct I/O, and keeps the file open for the second that
+/// the result states.
 fn reads(file: &Path) -> String {
     let file = file.display();
     format!("exec 3<{file}; dd if={file} of=/dev/null bs=64k iflag=direct 2>/dev/null; sleep 1")
@@ -160,14 +162,14 @@ fn a_sparse_file_is_seen_though_only_its_directory_is_named() {
     let verdict = observed(&sandbox, &sandbox.data(), &reads(&file), &said);
     assert_eq!(found(&verdict, "holes-read"), "fail", "{verdict:#}");
     assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}");
-    // A file that is missing when the command ends gets the same result.
+    // A file that is missing when the command ends leads to the same finding.
     let gone = format!("{}; rm {}", reads(&file), file.display());
     let verdict = observed(&sandbox, &sandbox.data(), &gone, &said);
     assert_eq!(found(&verdict, "observation-gaps"), "fail", "{verdict:#}");
 }
 
-/// A loop device with a truncated backing file returns errors, but its result does not contain
-/// them.
+/// Errors that the kernel logged are reported: a loop device with a truncated backing file returns
+/// errors, but the job's result does not contain them.
 #[test]
 fn errors_that_the_kernel_logged_are_not_left_out() {
     let sandbox = Sandbox::new();

@@ -2,8 +2,8 @@
 //! the verdict on the same load run by Plimsoll.
 //!
 //! Findings that are unknown from a file alone may pass under observation, because observation
-//! shows more. Warnings and failures of the file alone also apply. From mild to severe, outcomes
-//! are: passed, unknown or not checked; warned; failed.
+//! shows more. Warnings and failures from the file alone also apply under observation. From mild to
+//! severe, outcomes are: passed, unknown or not checked; warned; failed.
 
 use std::path::Path;
 
@@ -76,8 +76,8 @@ fn no_milder(name: &str, observed: &Value, audited: &Value) {
 const WRITES: [&str; 4] = ["--rw=randwrite", "--bs=4k", "--ioengine=psync", "--size=32m"];
 const READS: [&str; 4] = ["--rw=randread", "--bs=4k", "--ioengine=psync", "--size=32m"];
 
-/// A result that does not show storage is INVALID under observation. This rule is one of the
-/// reasons.
+/// Checks that a result that does not measure storage is INVALID under observation, and that the
+/// rule `by` is one of the reasons.
 fn caught(name: &str, by: &str, (observed, audited): &(Value, Value)) {
     no_milder(name, observed, audited);
     assert_eq!(observed["verdict"], "INVALID", "{name}: {observed:#}");
@@ -137,9 +137,9 @@ fn buffered_io_is_judged_as_a_run_of_ours_is() {
     for (reads, job) in [(0, WRITES), (100, READS)] {
         let plan = sandbox.path("plan.toml");
         let text = format!(
-            "version = 1\n[target]\npath = \"{}\"\n[workload.matrix]\nsizes = \"4KiB\"\nreads = {reads}\n\
-             file_size = \"32MiB\"\n[engine]\ndirect = \"off\"\n[phases]\nwarm_up = \"1s\"\nmeasure = \
-             \"2s\"\n[evidence]\nmin_measure = \"1s\"\n",
+            "version = 1\n[target]\npath = \"{}\"\n[workload.matrix]\nsizes = \"4KiB\"\nreads = \
+             {reads}\nfile_size = \"32MiB\"\n[engine]\ndirect = \"off\"\n[phases]\nwarm_up = \
+             \"1s\"\nmeasure = \"2s\"\n[evidence]\nmin_measure = \"1s\"\n",
             data.display()
         );
         std::fs::write(&plan, text).unwrap();

@@ -1,5 +1,5 @@
 //! `plimsoll observe --result` with results of tools other than fio. The observation is compared
-//! with each result, both honest and manipulated.
+//! with honest results and with manipulated results.
 
 use std::path::Path;
 
@@ -22,7 +22,8 @@ fn observed(sandbox: &Sandbox, path: &Path, work: &str) -> Value {
     sandbox.run(&[&observe[..], &["sh", "-c", work]].concat()).json()
 }
 
-/// A report of `sysbench fileio` (1.0) on random reads of 16 KiB, for a number of bytes in 2 s.
+/// Returns a report of `sysbench fileio` (1.0) that read this number of bytes in 2 s, at random in
+/// blocks of 16 KiB.
 fn sysbench(bytes: u64) -> String {
     let (mib_s, reads) = (bytes as f64 / 1048576.0 / 2.0, bytes / 16384);
     let per_s = reads as f64 / 2.0;
@@ -76,7 +77,7 @@ fn dd_is_bound_to_what_it_moved_and_caught_where_memory_or_holes_answer() {
     let holes = observed(&sandbox, &data, &read(&sparse, "iflag=direct"));
     assert_eq!(found(&holes, "holes-read"), "fail", "{holes:#}");
     assert_eq!(holes["verdict"], "INVALID", "{holes:#}");
-    // Written to memory.
+    // The job writes to a file in memory.
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let of = memory.path().join("file").display().to_string();
     let write =
@@ -103,7 +104,7 @@ fn a_report_of_sysbench_is_held_against_what_its_command_moved() {
     let true_one = observed(&sandbox, &data, &work(&sysbench(BYTES)));
     assert_eq!(found(&true_one, "bytes-balance"), "pass", "{true_one:#}");
     assert_ne!(true_one["verdict"], "INVALID", "{true_one:#}");
-    // The result states twenty times the bytes that were read.
+    // The result states twenty times as many bytes as the job read.
     let forged = observed(&sandbox, &data, &work(&sysbench(BYTES * 20)));
     assert_eq!(found(&forged, "bytes-balance"), "fail", "{forged:#}");
     assert_eq!(forged["verdict"], "INVALID", "{forged:#}");
@@ -115,9 +116,10 @@ fn a_report_without_bytes_is_refused_as_evidence_and_its_figures_are_held_agains
     let data = sandbox.data().display().to_string();
     let report = |tps: f64| {
         format!(
-            "pgbench (15.4)\nscaling factor: 10\nnumber of clients: 8\nnumber of threads: 1\nduration: 60 s\nnumber of transactions \
-             actually processed: 60000\nnumber of failed transactions: 0 (0.000%)\nlatency average = 8.000 ms\ntps = {tps:.6} \
-             (without initial connection time)\n"
+            "pgbench (15.4)\nscaling factor: 10\nnumber of clients: 8\nnumber of threads: \
+             1\nduration: 60 s\nnumber of transactions actually processed: 60000\nnumber of failed \
+             transactions: 0 (0.000%)\nlatency average = 8.000 ms\ntps = {tps:.6} (without initial \
+             connection time)\n"
         )
     };
     let run = |tps: f64, more: &[&str]| {

@@ -1,4 +1,4 @@
-//! The pages of `plimsoll serve` in a browser: what a user does from the form of a run to its
+//! The pages of `plimsoll serve` in a browser: the steps of a user from the form of a run to its
 //! report.
 
 use std::io::{BufRead, BufReader};
@@ -95,13 +95,13 @@ fn somebody_starts_watches_stops_compares_models_and_audits() {
         .until("document.querySelector('.ended') && !document.querySelector('[data-while-live]')");
     let stopped = browser.text();
     assert!(stopped.contains("INCONCLUSIVE"), "{stopped}");
-    // Two runs are compared.
+    // The user compares two runs.
     browser.load(&format!("{}/compare", server.url));
     browser.script("document.querySelectorAll('[name=run]').forEach((one) => one.click())");
     browser.click("main form button");
     browser.until("document.body.innerText.includes('Side by side')");
     browser.look("compare");
-    // A field of a model is changed.
+    // The user changes a field of a model.
     browser.load(&format!("{}/models/single-hdd", server.url));
     browser.fill("mailboxes", "100");
     browser.fill("mailbox_size", "64MiB");
@@ -111,7 +111,7 @@ fn somebody_starts_watches_stops_compares_models_and_audits() {
     let modelled = browser.text();
     assert!(modelled.contains("MODELLED") && modelled.contains("shipped: 7200"), "{modelled}");
     browser.look("model");
-    // A pasted result.
+    // The user pastes a result of another tool.
     let file =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../judge/import/tests/results/randread.json");
     let result = std::fs::read_to_string(file).unwrap();
@@ -135,8 +135,7 @@ fn somebody_pastes_a_fio_job_and_sees_the_report_of_its_stages() {
     let mut browser = Browser::start();
     browser.load(&format!("{}/start?kind=fio", server.url));
     browser.look("start-fio-empty");
-    let job = "[global]\nsize=1m\nruntime=2\nramp_time=1ms\n[fill]\nrw=write\nbs=64k\n\
-               [random]\nstonewall\nrw=randread\nbs=4k\niodepth=4\nioengine=libaio\n";
+    let job = "[global]\nsize=1m\nruntime=2\nramp_time=1ms\n[fill]\nrw=write\nbs=64k\n[random]\nstonewall\nrw=randread\nbs=4k\niodepth=4\nioengine=libaio\n";
     // While the user types, missing values are shown with a hint.
     browser.fill("job", job);
     browser
@@ -206,13 +205,13 @@ fn somebody_watches_what_other_processes_run() {
     let said: Value = serde_json::from_str(&said).unwrap();
     let path = sandbox.path("plan.toml");
     let plan = format!(
-        "version = 1\nname = \"on-a-model\"\n[target]\nnfs = {:?}\n[workload.matrix]\n\
-         file_size = \"4MiB\"\nreads = 50\nclients = 2\n[phases]\nmeasure = \"600s\"\n",
+        "version = 1\nname = \"on-a-model\"\n[target]\nnfs = {:?}\n[workload.matrix]\nfile_size = \
+         \"4MiB\"\nreads = 50\nclients = 2\n[phases]\nmeasure = \"600s\"\n",
         said["nfs"].as_str().unwrap()
     );
     std::fs::write(&path, plan).unwrap();
     let mut run = sandbox.start(&["run", path.to_str().unwrap(), "-q"]);
-    // The overview leads to the run of another process.
+    // The overview links to the run of another process.
     browser.load(&server.url);
     browser.until(
         "document.body.innerText.includes('on-a-model') || (setTimeout(() => location.reload(), 300), false)",
@@ -229,7 +228,7 @@ fn somebody_watches_what_other_processes_run() {
         ));
         browser.look(name);
     }
-    // The process is stopped but has not ended.
+    // The process is stopped with SIGSTOP, but has not ended.
     signal(&run, "-STOP");
     browser.until("document.body.innerText.includes('does not answer')");
     browser.look("live-silent");

@@ -1,4 +1,5 @@
-//! Limits for untrusted clients of `plimsoll serve`, and for untrusted contents on its pages.
+//! Protection of `plimsoll serve` against untrusted clients, and of its pages against untrusted
+//! contents.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -9,11 +10,11 @@ use crate::support::server::{Server, quoted};
 use crate::support::{self, Sandbox, SmallPlan, tool};
 use serde_json::Value;
 
-/// Number of open connections that the server permits to clients without a token, and to clients
-/// with a token.
+/// Number of open connections that the server permits for all clients without a token. The same
+/// number is permitted for clients with a token.
 const CONNECTIONS: usize = 256;
-/// Texts that a page would execute as code without escaping. Each is for another context: between
-/// tags, in an attribute, in a script, in a chart.
+/// A text that a page would execute as code if it were not escaped. It contains a part for each
+/// context: between tags, in an attribute, in a script, in a chart.
 const HOSTILE: &str =
     "</title></script></svg></style><script>alert(1)</script>\"'><img src=x onerror=alert(2)><!--";
 
@@ -81,8 +82,8 @@ fn whoever_sends_no_whole_head_or_nothing_more_is_let_go_of() {
     server.get("/").expect(200);
 }
 
-/// Fields of a bundle whose values are the same in all versions: names of other files, and words
-/// from a list.
+/// Fields of a bundle that must not change, because they contain names of other files or words from
+/// a fixed list.
 const FIXED: &[&str] = &[
     "transport",
     "write_cache",
@@ -152,8 +153,8 @@ fn archive(sandbox: &Sandbox) -> std::path::PathBuf {
     archive
 }
 
-/// Checks that hostile text did not become markup: it contains no tag, and does not end an
-/// attribute early.
+/// Checks that no hostile text became markup: it contains no tag, and does not end an attribute
+/// early.
 #[track_caller]
 fn harmless(path: &str, page: &str) {
     let lower = page.to_lowercase();
@@ -227,12 +228,11 @@ fn hostile_bundles_names_tags_and_comments_are_text_on_every_page() {
         harmless(path, &page);
         shown += page.matches("&lt;script&gt;alert(1)").count();
     }
-    // The page shows it as text: in plan, host, devices and tags.
+    // The pages show the hostile text as plain text: in plan, host, devices and tags.
     assert!(shown > 30, "{shown}");
-    // Sections, options and values of a job.
+    // The sections, options and values of this job contain the hostile text.
     let job = format!(
-        "[global]\ndirectory=/mnt\nsize=1m\nruntime=1\n[{HOSTILE}]\nrw=read\n{HOSTILE}={HOSTILE}\n\
-         [{HOSTILE}]\nstonewall\nrw=write\ndirectory=/{HOSTILE}\n"
+        "[global]\ndirectory=/mnt\nsize=1m\nruntime=1\n[{HOSTILE}]\nrw=read\n{HOSTILE}={HOSTILE}\n[{HOSTILE}]\nstonewall\nrw=write\ndirectory=/{HOSTILE}\n"
     );
     let forms = [
         ("/audit", vec![("result", HOSTILE), ("drives", HOSTILE)]),
@@ -251,7 +251,7 @@ fn hostile_bundles_names_tags_and_comments_are_text_on_every_page() {
         assert!(answer.status < 500, "{path}: {}", answer.text());
         harmless(path, &answer.text());
     }
-    // A run in progress is shown as text, too.
+    // For a run in progress, the pages show the hostile text as plain text, too.
     let long = sandbox.path("long.toml");
     std::fs::write(
         &long,

@@ -1,5 +1,6 @@
 //! Unmodified bundles of earlier versions. Today's commands read them and judge them by today's
-//! rules. In `fixtures/earlier`, the name of each bundle is the rules version of its own verdict.
+//! rules. In `fixtures/earlier`, the name of each bundle is the version of the rules that judged it
+//! first.
 
 use std::path::Path;
 
@@ -65,8 +66,8 @@ fn what_passed_by_earlier_rules_and_holds_passes_still() {
     assert_eq!(today["achieved_iops_per_s"], said["achieved_iops_per_s"]);
 }
 
-/// It passed when there were no rules yet about the start of a measurement and about operations in
-/// flight at its end.
+/// Facts that an earlier version did not record are unknown today. This bundle passed when no rules
+/// existed yet about the start of a measurement and about operations in flight at its end.
 #[test]
 fn what_an_earlier_version_did_not_record_is_unknown_and_no_pass() {
     let earlier = EarlierBundle::of("rules-4");
@@ -74,13 +75,14 @@ fn what_an_earlier_version_did_not_record_is_unknown_and_no_pass() {
     assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(4), &json!("PASS")));
     let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
     verified.says("INTACT");
-    verified.says("it states PASS, but the evidence results in INCONCLUSIVE");
+    verified.says("it states PASS, but the verdict from the evidence is INCONCLUSIVE");
     earlier.shows("the Plimsoll version of this run did not record", 3);
     assert_eq!(earlier.said()["verdict"], "INCONCLUSIVE");
 }
 
-/// Its load was three times its capacity, and it was reported as hanging. In fact, it completed
-/// operations all the time.
+/// Today's rules correct a false finding of an earlier version. The load of this run was three
+/// times its capacity, and the run was reported as hanging. In fact, it completed operations all
+/// the time.
 #[test]
 fn what_earlier_rules_accused_is_judged_by_todays() {
     let earlier = EarlierBundle::of("rules-11");
@@ -88,7 +90,7 @@ fn what_earlier_rules_accused_is_judged_by_todays() {
     assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(11), &json!("INVALID")));
     let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
     verified.says("INTACT");
-    verified.says("it states INVALID, but the evidence results in FAIL");
+    verified.says("it states INVALID, but the verdict from the evidence is FAIL");
     earlier.shows("FAIL", 1);
     assert_eq!(earlier.said()["verdict"], "FAIL");
 }

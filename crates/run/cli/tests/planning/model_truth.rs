@@ -1,5 +1,5 @@
-//! The audit compared with the truth: random plans on modelled systems. The model knows the source
-//! of every read, and the test compares the finding of each rule with it.
+//! Compares the audit with the truth, for random plans on modelled systems. The model counts the
+//! source of every read, and the test compares the finding of each rule with these counts.
 //!
 //! The test runs 16 plans by default; `PLIMSOLL_PLANS=200 cargo test -p plimsoll --test planning
 //! model_truth:: -- --nocapture` runs more. If a plan fails, the test prints its number and its
@@ -20,13 +20,15 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 /// A cache with a random policy in front of two drives.
-const CACHED: &str = "[model]\nname = \"cached\"\nentry = \"path\"\nfrom = \"chosen\"\n\
-    [block.path]\nkind = \"path\"\nbelow = \"cache\"\ncpu = \"cpu\"\nfrom = \"assumed\"\nread_us = 20\n\
-    write_us = 20\n[block.cpu]\nkind = \"cpu\"\nfrom = \"assumed\"\ncores = 4\n\
-    [block.cache]\nkind = \"cache\"\nbelow = \"drive\"\nfrom = \"assumed\"\npolicy = \"POLICY\"\n\
-    capacity_bytes = CAPACITY\nunit_bytes = 4096\nwrites = \"through\"\nlabel = \"dram\"\n\
-    [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 2\nread_us = 100\nwrite_us = 100\n\
-    read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\nlanes = 8\n";
+const CACHED: &str = "[model]\nname = \"cached\"\nentry = \"path\"\nfrom = \
+                      \"chosen\"\n[block.path]\nkind = \"path\"\nbelow = \"cache\"\ncpu = \
+                      \"cpu\"\nfrom = \"assumed\"\nread_us = 20\nwrite_us = 20\n[block.cpu]\nkind = \
+                      \"cpu\"\nfrom = \"assumed\"\ncores = 4\n[block.cache]\nkind = \
+                      \"cache\"\nbelow = \"drive\"\nfrom = \"assumed\"\npolicy = \
+                      \"POLICY\"\ncapacity_bytes = CAPACITY\nunit_bytes = 4096\nwrites = \
+                      \"through\"\nlabel = \"dram\"\n[block.drive]\nkind = \"drive\"\nfrom = \
+                      \"assumed\"\ncount = 2\nread_us = 100\nwrite_us = 100\nread_bytes_per_s = \
+                      1e9\nwrite_bytes_per_s = 1e9\nlanes = 8\n";
 
 /// A plan that reads, and the facts that are known before it runs.
 struct PlanCase {
@@ -43,7 +45,7 @@ struct PlanCase {
 fn draw(number: u64, sandbox: &Sandbox) -> PlanCase {
     let mut draw = Draw::of(number);
     let cache_bytes = draw.one_of(&[8, 16, 32, 64]) * MIB;
-    // Between a tenth of the size of the cache and ten times that size.
+    // The data is between a tenth and ten times as large as the cache.
     let data_bytes = (cache_bytes * draw.one_of(&[1, 3, 6, 9, 12, 20, 40, 100]) / 10)
         .next_multiple_of(4 * MIB)
         .max(4 * MIB);
@@ -57,11 +59,11 @@ fn draw(number: u64, sandbox: &Sandbox) -> PlanCase {
     let text = CACHED.replace("POLICY", policy).replace("CAPACITY", &cache_bytes.to_string());
     std::fs::write(&model, text).unwrap();
     let text = format!(
-        "version = 1\nname = \"truth-{number}\"\nseed = {number}\n[target]\nmodel = {:?}\n\
-         [observe]\narray_cache = \"{}KiB\"\n\
-         [workload.matrix]\nclients = {}\nqueue_depth = {}\nfiles = {files}\nfile_size = \"{}KiB\"\n\
-         sizes = \"{}KiB\"\nreads = 100\npatterns = {:?}\nlayout = {:?}\n\
-         [phases]\ncache = {:?}\nwarm_up = \"100ms\"\nmeasure = \"2s\"\n[evidence]\nmin_measure = \"1s\"\n",
+        "version = 1\nname = \"truth-{number}\"\nseed = {number}\n[target]\nmodel = \
+         {:?}\n[observe]\narray_cache = \"{}KiB\"\n[workload.matrix]\nclients = {}\nqueue_depth = \
+         {}\nfiles = {files}\nfile_size = \"{}KiB\"\nsizes = \"{}KiB\"\nreads = 100\npatterns = \
+         {:?}\nlayout = {:?}\n[phases]\ncache = {:?}\nwarm_up = \"100ms\"\nmeasure = \
+         \"2s\"\n[evidence]\nmin_measure = \"1s\"\n",
         model.display().to_string(),
         cache_bytes / KIB,
         draw.one_of(&[1, 2, 4]),
@@ -96,7 +98,7 @@ fn outcome(rule: &Rule, bundle: &Bundle) -> Option<Outcome> {
     (rule.check)(bundle).map(|finding| finding.outcome)
 }
 
-/// Share of the measured reads that one source served. The model counted each read.
+/// Returns the share of the measured reads that one source served. The model counted each read.
 fn share(bundle: &Bundle, place: &str) -> f64 {
     let nodes = &bundle.observed.inside.as_ref().unwrap().nodes;
     let of = |name: Option<&str>| -> u64 {
@@ -139,8 +141,8 @@ fn check(drawn: &PlanCase, bundle: &mut Bundle) {
         let most = drawn.cache_bytes as f64 / drawn.data_bytes as f64;
         assert!(dram < most + 0.05, "{dram} from a cache of {most} of the data");
     }
-    // The same without the system's counters, from the declared size and the reuse of blocks by
-    // reads.
+    // The same rule is checked without the system's counters. It then uses the declared cache size
+    // and the reuse of blocks by reads.
     bundle.observed.sources.reads_from.clear();
     let finding = (served_from_cache_below::RULE.check)(bundle).unwrap();
     match finding.outcome {
@@ -170,8 +172,8 @@ fn working_set(drawn: &PlanCase, bundle: &Bundle) {
     if drawn.random {
         let touched = places * (1.0 - (1.0 - 1.0 / places).powf(reads as f64));
         let expected = touched * drawn.io_bytes as f64;
-        // Six standard deviations of the number of unread blocks. One standard deviation is at most
-        // sqrt(b) / 2.
+        // The tolerance is six standard deviations of the number of unread blocks. One standard
+        // deviation is at most sqrt(b) / 2.
         let slack = 3.0 * places.sqrt() * drawn.io_bytes as f64 + 64.0 * 16_384.0;
         assert!((seen - expected).abs() <= slack, "{seen} bytes, expected {expected}");
     } else {
@@ -204,8 +206,8 @@ fn rules_agree_with_the_truth_on_random_plans() {
     assert!(cached > 0 && u64::from(cached) < plans && empty > 0);
 }
 
-/// The warm-up of a mail store: the rule repeats what the store's page cache and log report, and
-/// reads confirm this.
+/// The rule for a mail store's warm-up agrees with the reports of the store's page cache and log,
+/// and the reads confirm this.
 #[test]
 fn a_warm_up_is_complete_when_the_cache_has_been_read_full() {
     let plans = std::env::var("PLIMSOLL_PLANS").ok().and_then(|text| text.parse().ok());
@@ -217,11 +219,11 @@ fn a_warm_up_is_complete_when_the_cache_has_been_read_full() {
         let cache_mib = draw.one_of(&[8, 16, 32]);
         let seconds = draw.one_of(&[1, 2, 120]);
         let text = format!(
-            "version = 1\nname = \"warm-up-{number}\"\nseed = {number}\n[target]\nmodel = \"laptop-nvme\"\n\
-             [workload.mailbox]\nmailboxes = 100\niops_per_mailbox = 4.0\nmailbox_size = \"4MiB\"\n\
-             databases = 2\nthreads = 8\npace = \"target\"\ncache = \"{cache_mib}MiB\"\n\
-             checkpoint_depth = \"2MiB\"\n[phases]\nwarm_up = \"{seconds}s\"\nmeasure = \"2s\"\n\
-             [evidence]\nmin_measure = \"1s\"\n"
+            "version = 1\nname = \"warm-up-{number}\"\nseed = {number}\n[target]\nmodel = \
+             \"laptop-nvme\"\n[workload.mailbox]\nmailboxes = 100\niops_per_mailbox = \
+             4.0\nmailbox_size = \"4MiB\"\ndatabases = 2\nthreads = 8\npace = \"target\"\ncache = \
+             \"{cache_mib}MiB\"\ncheckpoint_depth = \"2MiB\"\n[phases]\nwarm_up = \
+             \"{seconds}s\"\nmeasure = \"2s\"\n[evidence]\nmin_measure = \"1s\"\n"
         );
         let bundle = carry_out(&sandbox, &text);
         let phases = &bundle.run.phases;

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::support::{self, LoopFs, Sandbox, SmallPlan};
 
-/// Runs the plan and returns its messages. No files may remain in the data directory.
+/// Runs a plan that must be rejected with this exit code and these messages. No files may remain in
+/// the data directory.
 #[track_caller]
 fn refused(sandbox: &Sandbox, text: &str, code: i32, says: &[&str]) {
     let path = sandbox.path("plan.toml");
@@ -135,7 +136,7 @@ fn a_read_only_path_is_named() {
     ran.says("mounted for writing");
 }
 
-/// A tmpfs, unmounted when dropped.
+/// A tmpfs that is unmounted when this value is dropped.
 struct MemoryFs(std::path::PathBuf);
 
 impl MemoryFs {

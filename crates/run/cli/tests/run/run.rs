@@ -10,8 +10,8 @@ fn a_run_leaves_a_sealed_bundle_that_judges_the_same_again() {
     let plan = sandbox.plan(&SmallPlan::on(&sandbox.data()));
     let ran = sandbox.run(&["run", &plan, "--json"]);
     let verdict = ran.json();
-    // On a busy machine, samples may be unsteady or the rate too low. Each of these cases has its
-    // exit code.
+    // On a busy machine, samples may be unsteady, or the rate may be too low. Each verdict has its
+    // own exit code.
     let code = match verdict["verdict"].as_str().unwrap() {
         "PASS" => 0,
         "FAIL" => 1,
@@ -87,7 +87,7 @@ fn the_bundle_says_what_was_run_and_how() {
     assert!(["io_uring", "threads"].contains(&run["engine"]["kind"].as_str().unwrap()));
     assert_eq!(run["engine"]["closed_loop"], true);
     assert_eq!(run["ledger"]["position"], 1);
-    // Two databases of 32 MiB each, verified page by page.
+    // The run verifies two databases of 32 MiB each, page by page.
     assert!(run["checks"]["pages_checked"].as_u64().unwrap() >= 2048, "{}", run["checks"]);
     assert_eq!(run["checks"]["errors"], 0);
     schema_holds("run", &run);
@@ -128,7 +128,8 @@ fn an_open_loop_is_held_to_its_target_and_has_no_headroom() {
     let verdict = sandbox.run(&["run", &plan, "--json"]).json();
     assert_eq!(verdict["headroom"], serde_json::Value::Null);
     let achieved = verdict["achieved_iops_per_s"].as_f64().unwrap();
-    // Poisson arrivals with 20/s over 6 s: four standard deviations are 36 %.
+    // The Poisson arrivals have a rate of 20/s. Over 6 s, four standard deviations are 36 % of the
+    // expected number.
     assert!((achieved - 20.0).abs() < 7.3, "{achieved}");
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["closed_loop"], false);
@@ -159,7 +160,7 @@ fn repeats_make_an_experiment_and_hand_their_data_on_where_the_plan_says_so() {
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
 }
 
-/// A small plan with streams, valid or not, on the null target or in a directory.
+/// Generates a small plan with streams, which may be invalid, on the null target or in a directory.
 fn any_small_plan(data: &str) -> impl Strategy<Value = String> + use<> {
     let of = |words: &'static [&'static str]| proptest::sample::select(words);
     let target = of(&["null = true", "path = DATA"]);
@@ -200,9 +201,10 @@ fn any_small_plan(data: &str) -> impl Strategy<Value = String> + use<> {
     (target, sizes, files, patterns, fields, phases).prop_map(
         move |(target, sizes, files, pattern, fields, phases)| {
             format!(
-                "version = 1\nname = \"small\"\n[target]\n{}\n[workload.matrix]\nsizes = {sizes}\n\
-                 file_size = {files}\npatterns = \"{pattern}\"\n{}\n[phases]\nwarm_up = \"0s\"\n\
-                 measure = \"200ms\"\n{}\n[evidence]\nmin_measure = \"200ms\"\ninterval = \"50ms\"\n",
+                "version = 1\nname = \"small\"\n[target]\n{}\n[workload.matrix]\nsizes = \
+                 {sizes}\nfile_size = {files}\npatterns = \"{pattern}\"\n{}\n[phases]\nwarm_up = \
+                 \"0s\"\nmeasure = \"200ms\"\n{}\n[evidence]\nmin_measure = \"200ms\"\ninterval = \
+                 \"50ms\"\n",
                 target.replace("DATA", &data),
                 fields.join("\n"),
                 phases.join("\n"),
@@ -232,9 +234,10 @@ fn a_dry_run_refuses_exactly_what_the_run_refuses() {
             Ok(())
         })
         .unwrap();
-    // Records that cannot be checked. The dry run once accepted them.
-    let records = "version = 1\n[target]\npath = \"data\"\n[workload.matrix]\nsizes = \"300B\"\n\
-                   direct = \"off\"\nfile_size = \"1MiB\"\n[phases]\nmeasure = \"1s\"\n\
-                   [evidence]\nmin_measure = \"1s\"\n";
+    // The plan uses records whose content cannot be checked. In an earlier version, the dry run
+    // accepted such a plan.
+    let records = "version = 1\n[target]\npath = \"data\"\n[workload.matrix]\nsizes = \
+                   \"300B\"\ndirect = \"off\"\nfile_size = \"1MiB\"\n[phases]\nmeasure = \
+                   \"1s\"\n[evidence]\nmin_measure = \"1s\"\n";
     assert_eq!(refused_or_not(records), 2);
 }

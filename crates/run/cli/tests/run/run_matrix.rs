@@ -4,12 +4,13 @@
 use crate::support::{self, LoopDevice, Sandbox, json, names};
 use serde_json::Value;
 
-/// A plan that takes a few seconds. `target` and `workload` are lines of these sections.
+/// Writes a plan that takes a few seconds. `target` and `workload` are lines of these sections.
 fn plan(sandbox: &Sandbox, target: &str, workload: &str, phases: &str) -> String {
     let text = format!(
-        "version = 1\nname = \"small\"\nseed = 7\n[target]\n{target}\n[workload.matrix]\n{workload}\n\
-         [phases]\nwarm_up = \"500ms\"\nmeasure = \"2s\"\n{phases}\n[evidence]\n\
-         min_measure = \"1s\"\ninterval = \"100ms\"\n"
+        "version = 1\nname = \"small\"\nseed = \
+         7\n[target]\n{target}\n[workload.matrix]\n{workload}\n[phases]\nwarm_up = \
+         \"500ms\"\nmeasure = \"2s\"\n{phases}\n[evidence]\nmin_measure = \"1s\"\ninterval = \
+         \"100ms\"\n"
     );
     let path = sandbox.path("plan.toml");
     std::fs::write(&path, text).unwrap();
@@ -21,8 +22,8 @@ fn files_are_made_loaded_checked_and_removed() {
     let sandbox = Sandbox::new();
     let target = sandbox.path("target");
     std::fs::create_dir(&target).unwrap();
-    let workload = "sizes = \"4KiB\"\nreads = 70\nfiles = 3\nfile_size = \"8MiB\"\nclients = 2\n\
-                    queue_depth = 4\nverify_reads = true";
+    let workload = "sizes = \"4KiB\"\nreads = 70\nfiles = 3\nfile_size = \"8MiB\"\nclients = \
+                    2\nqueue_depth = 4\nverify_reads = true";
     let path = plan(&sandbox, &format!("path = {target:?}"), workload, "verify = true");
     let ran = sandbox.run(&["run", &path, "--json", "-q"]);
     assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
@@ -67,8 +68,8 @@ fn an_open_loop_keeps_its_rate_and_a_sync_policy_its_count() {
     let sandbox = Sandbox::new();
     let target = sandbox.path("target");
     std::fs::create_dir(&target).unwrap();
-    let workload = "sizes = \"4KiB\"\nreads = 0\nfile_size = \"8MiB\"\nclients = 2\n\
-                    arrival = \"poisson\"\nrate = 200\nsync = \"fdatasync\"\nsync_every = 4";
+    let workload = "sizes = \"4KiB\"\nreads = 0\nfile_size = \"8MiB\"\nclients = 2\narrival = \
+                    \"poisson\"\nrate = 200\nsync = \"fdatasync\"\nsync_every = 4";
     let path = plan(&sandbox, &format!("path = {target:?}"), workload, "");
     sandbox.run(&["run", &path, "--json", "-q"]);
     let run = json(&sandbox.bundle().join("run.json"));
@@ -110,7 +111,8 @@ fn a_device_with_data_is_refused_until_it_is_named() {
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["end"]["kind"], "completed");
     assert_eq!(run["checks"]["errors"], 0);
-    // 16 MiB in blocks of 4 KiB, except blocks whose last two writes overlapped.
+    // All blocks of the 16 MiB are checked, except blocks whose last two writes overlapped. A block
+    // has 4 KiB.
     assert!((3500..=4096).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
     assert_eq!(run["engine"]["paths"][0]["path"], device.name.as_str());
     // The file system that contains the device node is not the file system of the target.
@@ -119,8 +121,8 @@ fn a_device_with_data_is_refused_until_it_is_named() {
     assert_eq!(environment["mounts"][0]["free_bytes"], serde_json::Value::Null);
 }
 
-/// If the first and last MiB of a file system are wiped, it still has all other data. The check
-/// must find this data too.
+/// A device is also rejected if the first and last MiB of its file system were wiped. The check
+/// finds the remaining data.
 #[test]
 fn a_device_whose_ends_were_wiped_is_refused_too() {
     let sandbox = Sandbox::new();
@@ -157,7 +159,7 @@ fn repeats_on_a_blank_device_go_on() {
     std::fs::write(&path, format!("{text}\n[repeat]\nruns = 2\n")).unwrap();
     let ran = sandbox.run(&["run", &path, "-q"]);
     assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
-    // Another plan is rejected.
+    // A run of another plan is rejected.
     sandbox.run(&["run", &path, "-q"]).expect(2).says("contains data");
 }
 
@@ -179,8 +181,8 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
     let target = sandbox.path("target");
     std::fs::create_dir(&target).unwrap();
     std::fs::write(target.join("theirs"), "not ours").unwrap();
-    let workload = "sizes = \"4KiB\"\nreads = 50\nmetadata = 50\nfiles = 6\nfile_size = \"1MiB\"\n\
-                    tree_levels = 2\ntree_fan_out = 2\nclients = 2\nqueue_depth = 4";
+    let workload = "sizes = \"4KiB\"\nreads = 50\nmetadata = 50\nfiles = 6\nfile_size = \
+                    \"1MiB\"\ntree_levels = 2\ntree_fan_out = 2\nclients = 2\nqueue_depth = 4";
     let path = plan(&sandbox, &format!("path = {target:?}"), workload, "verify = true");
     // There is no warm-up, so all operations count.
     let text = std::fs::read_to_string(&path).unwrap().replace("\"500ms\"", "\"0s\"");
@@ -190,7 +192,8 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["kind"], "threads");
     assert!(run["engine"]["why"].as_str().unwrap().contains("metadata operations"), "{run}");
-    // 6 MiB in blocks of 4 KiB, except blocks written twice at the same time.
+    // All blocks of the 6 MiB are checked, except blocks that were written twice at the same time.
+    // A block has 4 KiB.
     assert_eq!(run["checks"]["errors"], 0);
     assert!((1500..=1536).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
     let class = |name: &str| {
@@ -222,7 +225,7 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
     assert_eq!(names(&target), ["theirs"]);
 }
 
-/// Records with the size of etcd's records: they are written, sampled, read back, kept, checked by
+/// Records with the size of etcd's records are written, sampled, read back, kept, checked by
 /// another command, and damaged at the end.
 #[test]
 fn records_that_are_not_whole_sectors_are_written_and_checked() {
@@ -230,8 +233,8 @@ fn records_that_are_not_whole_sectors_are_written_and_checked() {
     let sandbox = Sandbox::new();
     let target = sandbox.path("target");
     std::fs::create_dir(&target).unwrap();
-    let workload = "sizes = \"2300B\"\nreads = 30\ndirect = \"off\"\nfile_size = \"4600999B\"\nfiles = 2\n\
-                    sync = \"fdatasync\"\nverify_reads = true";
+    let workload = "sizes = \"2300B\"\nreads = 30\ndirect = \"off\"\nfile_size = \
+                    \"4600999B\"\nfiles = 2\nsync = \"fdatasync\"\nverify_reads = true";
     let path = plan(&sandbox, &format!("path = {target:?}"), workload, "verify = true");
     let ran = sandbox.run(&["run", &path, "--keep", "--json", "-q"]);
     assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
@@ -249,7 +252,8 @@ fn records_that_are_not_whole_sectors_are_written_and_checked() {
     ran.says(&format!("{} at byte 20700: corrupt", file.display()));
 }
 
-/// Both streams flush, so a class of one stream could be mistaken for a class of the other.
+/// A write is recorded until the end of its flush. Both streams flush, so a class of one stream
+/// could be mistaken for a class of the other.
 #[test]
 fn a_real_run_records_each_write_to_the_end_of_its_flush() {
     let sandbox = Sandbox::new();
@@ -257,14 +261,14 @@ fn a_real_run_records_each_write_to_the_end_of_its_flush() {
     std::fs::create_dir(&target).unwrap();
     let stream = |name: &str, sync: &str, every: u32| {
         format!(
-            "[[workload.matrix]]\nname = \"{name}\"\nreads = 0\nsizes = \"4KiB\"\nfile_size = \"4MiB\"\n\
-             direct = \"off\"\nsync = \"{sync}\"\nsync_every = {every}\n"
+            "[[workload.matrix]]\nname = \"{name}\"\nreads = 0\nsizes = \"4KiB\"\nfile_size = \
+             \"4MiB\"\ndirect = \"off\"\nsync = \"{sync}\"\nsync_every = {every}\n"
         )
     };
     let text = format!(
-        "version = 1\nname = \"small\"\nseed = 7\n[target]\npath = {target:?}\n{}{}[phases]\n\
-         warm_up = \"500ms\"\nmeasure = \"2s\"\n[evidence]\nmin_measure = \"1s\"\n\
-         [requirement]\nwrite_latency_p99 = \"10s\"\n",
+        "version = 1\nname = \"small\"\nseed = 7\n[target]\npath = \
+         {target:?}\n{}{}[phases]\nwarm_up = \"500ms\"\nmeasure = \"2s\"\n[evidence]\nmin_measure = \
+         \"1s\"\n[requirement]\nwrite_latency_p99 = \"10s\"\n",
         stream("log", "fdatasync", 1),
         stream("table", "fsync", 4)
     );
@@ -326,7 +330,7 @@ fn what_a_run_left_is_checked_to_the_bit() {
     let path = plan(&sandbox, &format!("path = {target:?}"), workload, "");
     sandbox.run(&["run", &path, "--keep", "-q"]);
     let ran = sandbox.run(&["verify", target.to_str().unwrap(), "--json", "-q"]).expect(0);
-    // Blocks whose last two writes overlapped are not included.
+    // The check omits blocks whose last two writes overlapped.
     assert!((1900..=2048).contains(&ran.json()["blocks_checked"].as_u64().unwrap()));
     let file = target.join("plimsoll-small/s00-f001.data");
     let open = std::fs::OpenOptions::new().read(true).write(true).open(&file).unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::support::{self, Sandbox, SmallPlan};
 use serde_json::{Value, json};
 
-/// A small run in the catalogue, and another one in a separate directory (`--out`).
+/// Creates a small run in the catalogue, and another run in a separate directory (`--out`).
 fn two(sandbox: &Sandbox) -> (String, String) {
     let mut plan = SmallPlan::on(&sandbox.data());
     (plan.mailboxes, plan.measure) = (8, "1s".into());
@@ -43,7 +43,7 @@ fn a_run_answers_to_its_number_its_name_the_beginning_of_it_and_last() {
         assert_ne!(ran.code, 2, "{command:?}: {}", ran.stderr);
     }
     sandbox.run(&["report", "99"]).expect(2).says("no bundle 99");
-    // Both names start with the date.
+    // The names of both runs start with the date, so this prefix is ambiguous.
     sandbox.run(&["report", &first[..4]]).expect(2).says("but several names begin with it");
     sandbox.run(&["compare", &format!("old={}", number(0)), "new=last", "--json"]).json();
 }
@@ -86,7 +86,7 @@ fn runs_are_filtered_tagged_noted_and_removed() {
     shown.says("new firmware");
     // The seal does not include notes.
     sandbox.run(&["verify", &first]).says("INTACT");
-    // Without its index, the catalogue shows the same.
+    // Without its index, the catalogue shows the same runs.
     let before = sandbox.run(&["runs", "--json"]).stdout;
     std::fs::remove_file(sandbox.path("cache/plimsoll/catalogue.sqlite3")).unwrap();
     assert_eq!(sandbox.run(&["runs", "--json"]).stdout, before);
@@ -130,8 +130,8 @@ fn report_works_on_experiments_too() {
     sandbox.run(&["report", &experiment]).says("2 runs");
     let page = sandbox.run(&["report", &experiment, "--format", "html"]).stdout;
     assert!(page.starts_with("<!doctype html>"), "{page:.100}");
-    sandbox.run(&["report", &experiment, "--format", "markdown"]).says("Figures over all runs");
+    sandbox.run(&["report", &experiment, "--format", "markdown"]).says("Figures of all runs");
     sandbox.run(&["report", &experiment, "--format", "fio-json"]).expect(2).says("one of its runs");
-    // The prefix means the experiment, although the names of its runs have the same prefix.
+    // The prefix selects the experiment, although the names of its runs have the same prefix.
     sandbox.run(&["report", &experiment[..experiment.len() - 1]]).says("2 runs");
 }

@@ -3,12 +3,14 @@
 use crate::support::{Sandbox, SmallPlan, found, json};
 use serde_json::Value;
 
-/// A load on files of 16 MiB, with these lines in [workload.matrix] and [phases].
+/// Writes a plan for a load on files of 16 MiB, with these lines in `[workload.matrix]` and
+/// `[phases]`.
 fn matrix(sandbox: &Sandbox, workload: &str, phases: &str) -> String {
     let text = format!(
-        "version = 1\nname = \"small\"\ndemonstration = true\n[target]\npath = {:?}\n\
-         [workload.matrix]\nsizes = \"16KiB\"\nfile_size = \"16MiB\"\n{workload}\n[phases]\n\
-         warm_up = \"100ms\"\n{phases}\n[evidence]\nmin_measure = \"500ms\"\ninterval = \"100ms\"\n",
+        "version = 1\nname = \"small\"\ndemonstration = true\n[target]\npath = \
+         {:?}\n[workload.matrix]\nsizes = \"16KiB\"\nfile_size = \
+         \"16MiB\"\n{workload}\n[phases]\nwarm_up = \"100ms\"\n{phases}\n[evidence]\nmin_measure = \
+         \"500ms\"\ninterval = \"100ms\"\n",
         sandbox.data().display().to_string()
     );
     let path = sandbox.path("matrix.toml");
@@ -41,8 +43,8 @@ fn fill_twice_writes_all_data_twice_and_has_its_chart() {
 #[test]
 fn random_overwrites_end_when_steady_or_say_why_not_and_the_data_stays_whole() {
     let sandbox = Sandbox::new();
-    let phases = "measure = \"until-steady\"\nmeasure_max = \"4s\"\nround = \"200ms\"\nverify = true\n\
-        condition = \"random-overwrite:until-steady\"\ncondition_max = \"4s\"";
+    let phases = "measure = \"until-steady\"\nmeasure_max = \"4s\"\nround = \"200ms\"\nverify = \
+                  true\ncondition = \"random-overwrite:until-steady\"\ncondition_max = \"4s\"";
     let plan = matrix(&sandbox, "reads = 50", phases);
     sandbox.run(&["run", &plan, "-q"]);
     let bundle = sandbox.bundle();
@@ -52,8 +54,8 @@ fn random_overwrites_end_when_steady_or_say_why_not_and_the_data_stays_whole() {
     for kind in ["condition", "measure"] {
         let [phase] = phase(&run, kind)[..] else { panic!("{run}") };
         let says = phase["note"].as_str().unwrap();
-        // The machine determines which of the two occurs; the verdict must state one of them in any
-        // case.
+        // The machine determines whether the rate became steady. The verdict must state the result
+        // in either case.
         if phase["reached"] == true {
             assert!(says.starts_with("steady from"), "{says}");
         } else {
@@ -87,7 +89,7 @@ fn a_mail_store_is_measured_until_steady_too_and_is_not_conditioned() {
     assert!(measure["note"].as_str().unwrap().contains("steady"), "{measure}");
 
     plan.phases.push_str("\ncondition = \"fill-twice\"");
-    sandbox.run(&["run", &sandbox.plan(&plan)]).expect(2).says("cannot be conditioned");
+    sandbox.run(&["run", &sandbox.plan(&plan)]).expect(2).says("`condition` cannot be used with");
     plan.phases = "measure_max = \"1s\"\nround = \"1s\"".into();
     sandbox.run(&["run", &sandbox.plan(&plan)]).expect(2).says("can never become steady");
 }
@@ -99,10 +101,10 @@ fn a_model_is_measured_until_steady_and_is_not_conditioned() {
     let sandbox = Sandbox::new();
     let run = |phases: &str| {
         let text = format!(
-            "version = 1\nname = \"volume\"\ndemonstration = true\n[target]\nmodel = \"cloud-volume\"\n\
-             [workload.matrix]\nsizes = \"4KiB\"\n\
-             file_size = \"64MiB\"\nqueue_depth = 8\n[phases]\nwarm_up = \"1s\"\n{phases}\n[evidence]\n\
-             min_measure = \"1s\"\ninterval = \"200ms\"\n"
+            "version = 1\nname = \"volume\"\ndemonstration = true\n[target]\nmodel = \
+             \"cloud-volume\"\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \
+             \"64MiB\"\nqueue_depth = 8\n[phases]\nwarm_up = \
+             \"1s\"\n{phases}\n[evidence]\nmin_measure = \"1s\"\ninterval = \"200ms\"\n"
         );
         let path = sandbox.path("volume.toml");
         std::fs::write(&path, text).unwrap();
@@ -113,7 +115,7 @@ fn a_model_is_measured_until_steady_and_is_not_conditioned() {
     assert_eq!(found(&steady, "never-settled"), "pass", "{steady}");
     run("measure = \"5s\"\ncondition = \"fill-twice\"")
         .expect(2)
-        .says("a model cannot be conditioned");
+        .says("`condition` cannot be used with a model");
 }
 
 #[test]
@@ -126,7 +128,7 @@ fn a_matrix_is_tuned_by_its_queue_depth() {
     let steps = tuning["steps"].as_array().unwrap();
     assert_eq!(steps.len(), 3);
     let latency = |step: &Value| step["latencies_ns"][0].as_f64().unwrap();
-    // The figures of an INVALID run do not show that a limit was kept.
+    // The figures of an INVALID run do not show that a limit was met.
     let within = |step: &Value| match step["verdict"] == "INVALID" {
         true => step["within"].is_null(),
         false => step["within"] == true,

@@ -11,7 +11,7 @@ use crate::support::server::{Answer, Server, quoted};
 use crate::support::{Sandbox, SmallPlan};
 use serde_json::{Value, json};
 
-/// Number of requests by default.
+/// Default number of requests.
 const REQUESTS: u64 = 1_500;
 /// Maximum length of a request head.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -232,7 +232,7 @@ fn fits(operation: &Operation, described: &Value, answer: &Answer) -> Result<(),
 const JOB: &str =
     "[global]\ndirectory=/x\nsize=1m\nruntime=1\n[a]\nrw=write\n[b]\nstonewall\nrw=randread\n";
 
-/// Bodies that are valid for some route.
+/// Returns request bodies. Each of them is valid for at least one route.
 fn bodies(sandbox: &Sandbox) -> Vec<String> {
     let result =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../judge/import/tests/results/randread.json");

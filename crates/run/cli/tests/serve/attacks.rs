@@ -32,7 +32,8 @@ fn edit(path: &std::path::Path, change: impl FnOnce(&mut Value)) {
     fs::write(path, value.to_string()).unwrap();
 }
 
-/// If a bundle is edited, lists do not change, because the ledger contains the verdict.
+/// A forged verdict appears in no list: if a bundle is edited, lists show the verdict in the
+/// ledger.
 #[test]
 fn a_forged_verdict_is_in_no_list() {
     let sandbox = Sandbox::new();
@@ -70,7 +71,8 @@ fn a_forged_verdict_is_in_no_list() {
     assert!(lists[0].contains("differs from the ledger"), "{}", lists[0]);
     let count = format!("plimsoll_runs{{verdict=\"{}\"}} 1", own.to_lowercase());
     assert!(lists[5].contains(&count), "{}", lists[5]);
-    // A bundle from another machine states its own verdict, and lists show that it does.
+    // Lists show the verdict that a bundle from another machine states, and that it is the bundle's
+    // own statement.
     drop(server);
     edit(&bundle.join("verdict.json"), |verdict| verdict["verdict"] = json!(forged));
     let there = Sandbox::new();
@@ -94,7 +96,8 @@ fn a_forged_verdict_is_in_no_list() {
     assert!(!metrics.contains("plimsoll_last_run_iops_per_s{"), "{metrics}");
 }
 
-/// In an earlier version, 300 idle connections made the page time out for everybody.
+/// Idle connections do not block the page. In an earlier version, 300 idle connections made the
+/// page time out for everybody.
 #[test]
 fn idle_connections_do_not_shut_the_page() {
     let sandbox = Sandbox::new();
@@ -127,7 +130,7 @@ fn idle_connections_do_not_shut_the_page() {
         assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     }
     assert_eq!(answer(&mut kept), "HTTP/1.1 200", "a connection with a token is kept");
-    // The other connections are closed within seconds.
+    // The server closes the connections of the attackers within seconds.
     let began = Instant::now();
     for stream in &mut attackers {
         stream.set_read_timeout(Some(Duration::from_secs(15))).unwrap();
@@ -138,7 +141,7 @@ fn idle_connections_do_not_shut_the_page() {
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
 }
 
-/// A request from another address of the loopback network.
+/// Sends a request from another address of the loopback network. Returns the response.
 fn ask_from(server: &Server, address: Ipv4Addr, request: &str) -> String {
     let to: SocketAddr = server.address.parse().unwrap();
     let socket = rustix::net::socket(
@@ -184,7 +187,7 @@ fn wrong_tokens_lock_out_only_their_own_address_and_are_logged() {
     );
     let answer = ask_from(&server, other, &form);
     assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
-    // The log contains logins with their addresses, and changes with their users.
+    // The log contains each login with its address, and each change with its user.
     server.ask("POST", "/api/live/stop", &bearer(RUNS), "").expect(409);
     let said = || fs::read_to_string(&log).unwrap();
     wait_until("the log", || said().contains("ann at 127.0.0.2: logged in (run)"));
@@ -206,8 +209,9 @@ fn a_refusal_does_not_tell_whether_a_path_exists() {
     let server = Server::start(&sandbox, &["--allow-path", inside.to_str().unwrap()]);
     let refused = |target: String, path: &str| {
         let plan = format!(
-            "version = 1\nname = \"p\"\n[target]\n{target}\n[workload.matrix]\nfile_size = \"4MiB\"\n\
-             [phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n"
+            "version = 1\nname = \"p\"\n[target]\n{target}\n[workload.matrix]\nfile_size = \
+                                   \"4MiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \
+                                   \"10s\"\n"
         );
         let checked = server.send("/api/plans/check", &plan).expect(200).json();
         assert_eq!(checked["can_start"], false, "{checked:#}");
@@ -287,7 +291,7 @@ fn planted_secrets_are_found_nowhere() {
     command.stdout(Stdio::piped()).stderr(fs::File::create(&log).unwrap());
     let server = Server::of(command.spawn().unwrap());
 
-    // A run whose environment contains every secret.
+    // The environment of this run contains every secret.
     let mut plan = SmallPlan::on(&sandbox.data());
     (plan.mailboxes, plan.measure) = (8, "2s".into());
     let plan = sandbox.plan(&plan);
@@ -308,8 +312,8 @@ fn planted_secrets_are_found_nowhere() {
     let metrics = sandbox.path("metrics.toml");
     let text = fs::read_to_string(&plan).unwrap();
     let endpoint = format!(
-        "[observe.metrics]\nurl = \"http://ann:{METRICS_PASSWORD}@127.0.0.1:1/m\"\n\
-         names = {{ \"read_source.cache\" = \"hits\" }}\n"
+        "[observe.metrics]\nurl = \"http://ann:{METRICS_PASSWORD}@127.0.0.1:1/m\"\nnames = {{ \
+         \"read_source.cache\" = \"hits\" }}\n"
     );
     fs::write(&metrics, format!("{text}\n{endpoint}")).unwrap();
     let refused = sandbox.run(&["run", metrics.to_str().unwrap()]).expect(2);
@@ -347,8 +351,9 @@ fn planted_secrets_are_found_nowhere() {
         }
     });
     let text = format!(
-        "version = 1\nname = \"objects\"\n[target]\ns3 = \"s3://bucket/p\"\nendpoint = \"{endpoint}\"\n\
-         [workload.matrix]\nfile_size = \"1MiB\"\nfiles = 2\n[phases]\nmeasure = \"1s\"\n[evidence]\nmin_measure = \"1s\"\n"
+        "version = 1\nname = \"objects\"\n[target]\ns3 = \"s3://bucket/p\"\nendpoint = \
+         \"{endpoint}\"\n[workload.matrix]\nfile_size = \"1MiB\"\nfiles = 2\n[phases]\nmeasure = \
+         \"1s\"\n[evidence]\nmin_measure = \"1s\"\n"
     );
     let objects = sandbox.path("objects.toml");
     fs::write(&objects, text).unwrap();

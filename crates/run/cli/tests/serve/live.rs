@@ -1,4 +1,4 @@
-//! Live status of a run, which another process requests.
+//! Another process requests the live status of a run.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -37,7 +37,7 @@ impl Telling {
         Self { child, address: said.expect("it says where its metrics are") }
     }
 
-    /// Returns the response.
+    /// Sends a request and returns the response.
     fn ask(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -112,7 +112,7 @@ fn a_command_that_is_observed_is_told_of_too() {
     run.child.wait().unwrap();
 }
 
-/// The page lists a run of another process, which is the only run in progress.
+/// Returns the run of another process that the page lists. No further run is in progress.
 fn other(server: &Server) -> Option<Value> {
     let mut others = server.get("/api/live/others").expect(200).json();
     let others = others.as_array_mut().unwrap();
@@ -194,8 +194,8 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
     assert!(!left.exists(), "its door went with it");
 }
 
-/// A process that is stopped has not exited. The page shows it as silent, serves other requests
-/// meanwhile, and shows its progress again later.
+/// A stopped process is not reported as ended. The page shows it as silent, serves other requests
+/// meanwhile, and later shows its progress again.
 #[test]
 fn a_process_that_does_not_answer_is_not_told_as_one_that_has_ended() {
     let sandbox = Sandbox::new();
@@ -229,7 +229,7 @@ fn a_process_that_does_not_answer_is_not_told_as_one_that_has_ended() {
     assert_eq!(one["plan"], "small");
     let shown = page();
     assert!(shown.contains("does not answer") && shown.contains("live-heat"), "{shown:.3000}");
-    // Requests without a response fill the listen queue.
+    // Requests to which the stopped process does not respond fill its listen queue.
     for _ in 0..300 {
         let overview = server.get("/").expect(200).text();
         assert!(overview.contains("does not answer"), "{overview:.2000}");
@@ -297,9 +297,10 @@ fn the_page_shows_what_a_served_model_does_and_what_its_own_metrics_tell_of_a_ru
     let said: Value = serde_json::from_str(&said).unwrap();
     let (url, metrics) = (said["nfs"].as_str().unwrap(), said["metrics"].as_str().unwrap());
     let plan = format!(
-        "version = 1\nname = \"on-a-model\"\n[target]\nnfs = {url:?}\n[workload.matrix]\nfile_size = \"4MiB\"\n\
-         reads = 50\nclients = 2\n[phases]\nmeasure = \"600s\"\n[observe.metrics]\nurl = {metrics:?}\n[observe.metrics.names]\n\
-         \"read_source.ssd\" = 'plimsoll_model_reads_total{{place=\"ssd\"}}'\n\"read_source.cache\" = \
+        "version = 1\nname = \"on-a-model\"\n[target]\nnfs = {url:?}\n[workload.matrix]\nfile_size \
+         = \"4MiB\"\nreads = 50\nclients = 2\n[phases]\nmeasure = \"600s\"\n[observe.metrics]\nurl \
+         = {metrics:?}\n[observe.metrics.names]\n\"read_source.ssd\" = \
+         'plimsoll_model_reads_total{{place=\"ssd\"}}'\n\"read_source.cache\" = \
          'plimsoll_model_reads_total{{place=\"dram\"}}'\n"
     );
     let path = sandbox.path("plan.toml");

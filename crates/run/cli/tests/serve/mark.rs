@@ -1,20 +1,21 @@
-//! Prompts of running plans, which are answered with `plimsoll mark`, the API and the web page.
+//! A user answers the prompts of running plans with `plimsoll mark`, the API and the web page.
 
 use serde_json::Value;
 
 use crate::support::server::Server;
 use crate::support::{Sandbox, json, wait_until};
 
-/// A load of ten seconds with events. From the start, the events wait for the operator.
+/// Returns a plan for a load of ten seconds. From the start, its events wait for the operator.
 fn plan(sandbox: &Sandbox) -> String {
     let target = sandbox.data();
     format!(
-        "version = 1\nname = \"pull\"\n[[event]]\nname = \"pull\"\nat = \"100ms\"\nprompt = \"Pull <disk> 5\"\n\
-         [[event]]\nname = \"second\"\nafter = \"pull\"\ndelay = \"100ms\"\nprompt = \"Pull disk 6\"\n\
-         [[event]]\nname = \"third\"\nafter = \"second\"\ndelay = \"100ms\"\nprompt = \"Pull disk 7\"\n\
-         [target]\npath = {target:?}\n[workload.matrix]\nfile_size = \"8MiB\"\narrival = \"constant\"\n\
-         rate = 200\n[phases]\nwarm_up = \"100ms\"\nmeasure = \"10s\"\n[evidence]\nmin_measure = \"1s\"\n\
-         interval = \"100ms\"\n"
+        "version = 1\nname = \"pull\"\n[[event]]\nname = \"pull\"\nat = \"100ms\"\nprompt = \"Pull \
+         <disk> 5\"\n[[event]]\nname = \"second\"\nafter = \"pull\"\ndelay = \"100ms\"\nprompt = \
+         \"Pull disk 6\"\n[[event]]\nname = \"third\"\nafter = \"second\"\ndelay = \
+         \"100ms\"\nprompt = \"Pull disk 7\"\n[target]\npath = \
+         {target:?}\n[workload.matrix]\nfile_size = \"8MiB\"\narrival = \"constant\"\nrate = \
+         200\n[phases]\nwarm_up = \"100ms\"\nmeasure = \"10s\"\n[evidence]\nmin_measure = \
+         \"1s\"\ninterval = \"100ms\"\n"
     )
 }
 

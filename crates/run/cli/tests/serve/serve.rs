@@ -1,4 +1,4 @@
-//! `plimsoll serve`: the real program, tested over HTTP.
+//! Tests of the real program `plimsoll serve` over HTTP.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -10,10 +10,10 @@ use crate::support::server::{Server, quoted};
 use crate::support::{self, Sandbox, SmallPlan};
 use serde_json::Value;
 
-/// Names that a page would execute as code without escaping.
+/// A name that a page would execute as code if it were not escaped.
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>";
 
-/// Two small runs of one plan with hostile texts.
+/// Performs two small runs of a plan that contains hostile texts.
 fn runs(sandbox: &Sandbox) -> Vec<String> {
     let mut plan = SmallPlan::on(&sandbox.data());
     (plan.mailboxes, plan.measure) = (8, "1s".into());
@@ -62,7 +62,7 @@ fn people_look_at_runs_compare_them_and_note_something() {
         assert!(answer.text().contains(says), "{path}: no {says}\n{:.3000}", answer.text());
         harmless(&answer.text());
     }
-    // The report is the same as that of the command.
+    // The page contains the same report as the output of `plimsoll report`.
     let report = server.get(&format!("/runs/{first}")).text();
     let written = sandbox.run(&["report", first, "--format", "html"]).stdout;
     let main = |page: &str| {
@@ -70,7 +70,7 @@ fn people_look_at_runs_compare_them_and_note_something() {
         page[from..page.find("</main>").unwrap()].to_owned()
     };
     assert_eq!(main(&report), main(&written));
-    // The JSON form for programs.
+    // The API returns JSON for programs.
     let listed = server.get("/api/runs?plan=sma&limit=1").expect(200).json();
     assert_eq!(listed.as_array().unwrap().len(), 1);
     assert_eq!(listed[0]["run_id"].as_str(), Some(second.as_str()));
@@ -86,7 +86,7 @@ fn people_look_at_runs_compare_them_and_note_something() {
     std::fs::write(&taken, &archive.body).unwrap();
     let there = Sandbox::new();
     there.run(&["runs", "import", taken.to_str().unwrap()]).expect(0).says(first);
-    // Tags and notes.
+    // The user adds tags and a note.
     let noted = server.post(&format!("/runs/{first}/labels"), &[("tags", "a, b"), ("note", "c")]);
     noted.expect(303);
     let shown = sandbox.run(&["runs", "tag", first]).expect(0);
@@ -133,14 +133,14 @@ fn what_makes_no_sense_is_refused_and_nothing_outside_the_catalogue_is_read() {
     server.ask("DELETE", "/runs/x", "", "").expect(405);
     // The request is rejected because of its declared length, before its body is read.
     let large = format!(
-        "POST /api/audit HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-CSRF-Token: {}\r\n\
-         Content-Length: {}\r\n\r\n",
+        "POST /api/audit HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-CSRF-Token: \
+         {}\r\nContent-Length: {}\r\n\r\n",
         server.csrf(),
         (16 << 20) + 1
     );
     server.raw(&large).expect(413);
     server.raw("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").expect(421);
-    // The server continues.
+    // The server continues to respond.
     server.get("/").expect(200);
 }
 
@@ -277,8 +277,8 @@ fn others_reach_the_page_over_tls_with_a_token() {
             &server,
             &certificate,
             &format!(
-                "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}Content-Length: \
-                 {length}\r\n\r\n{body}",
+                "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: \
+                 close\r\n{headers}Content-Length: {length}\r\n\r\n{body}",
                 server.address
             ),
         )
@@ -306,7 +306,7 @@ fn others_reach_the_page_over_tls_with_a_token() {
     assert!(ask("GET", "/login", "", "").starts_with("HTTP/1.1 200"));
 }
 
-/// A plan for `/api/runs` on a directory, with the given duration.
+/// Returns a plan for `/api/runs` that uses this directory and measures for this time.
 fn plan_on(directory: &Path, measure: &str) -> String {
     let mut plan = SmallPlan::on(directory);
     (plan.mailboxes, plan.measure) = (8, measure.into());
@@ -374,7 +374,7 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
         "{overview:.2000}"
     );
     server.send("/api/live/stop", "").expect(200);
-    // The end is sent too, together with the path of the report.
+    // The server also sends the end of the run, together with the path of the report.
     let end = lines.skip_while(|line| line != "event: end").nth(1).unwrap();
     let path = end.strip_prefix("data: ").unwrap();
     assert_eq!(server.live()["is_under_way"], false);
@@ -382,7 +382,8 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
     let report = server.get(path).expect(200).text();
     assert!(report.contains("INCONCLUSIVE"), "{report:.2000}");
     sandbox.run(&["verify", "last"]).expect(0);
-    // The run is recorded like a run of the command line, and the next run may start.
+    // The run is recorded like a run that was started on the command line, and the next run may
+    // start.
     sandbox.run(&["runs"]).expect(0).says("small");
     server.send("/api/runs", &plan_on(&allowed, "1s")).expect(200);
     support::wait_until("its end", || server.live()["is_under_way"] == false);
@@ -395,9 +396,9 @@ fn a_sweep_is_started_from_the_page_and_its_points_have_one_report() {
     let allowed = sandbox.data();
     let server = Server::start(&sandbox, &["--allow-path", allowed.to_str().unwrap()]);
     let plan = format!(
-        "version = 1\nname = \"depths\"\ndemonstration = true\n[target]\npath = {:?}\n[workload.matrix]\n\
-         file_size = \"4MiB\"\nqueue_depth = [1, 2, 4]\n[phases]\nmeasure = \"1s\"\n[evidence]\n\
-         min_measure = \"1s\"\ninterval = \"100ms\"\n",
+        "version = 1\nname = \"depths\"\ndemonstration = true\n[target]\npath = \
+         {:?}\n[workload.matrix]\nfile_size = \"4MiB\"\nqueue_depth = [1, 2, 4]\n[phases]\nmeasure \
+         = \"1s\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n",
         allowed.display().to_string()
     );
     let takes = server.send("/api/plans/check", &plan).expect(200).json()["takes"].to_string();
@@ -415,7 +416,8 @@ fn a_sweep_is_started_from_the_page_and_its_points_have_one_report() {
     assert!(left.is_empty(), "its data is removed: {left:?}");
 }
 
-/// A job with one stage for each section on a directory. Each stage has the given duration.
+/// Returns a job with one stage for each section, on a directory. Each stage has the given
+/// duration.
 fn job_on(directory: &str, runtime: &str, sections: &[&str]) -> String {
     let global =
         format!("[global]\ndirectory={directory}\nsize=1m\nruntime={runtime}\nramp_time=1ms\n");
@@ -423,7 +425,7 @@ fn job_on(directory: &str, runtime: &str, sections: &[&str]) -> String {
     global + &sections.iter().map(section).collect::<String>()
 }
 
-/// Returns the state of a finished run.
+/// Waits for the end of a run and returns its state.
 fn ended(server: &Server) -> Value {
     support::wait_until("its end", || server.live()["is_under_way"] == false);
     server.live()
@@ -584,9 +586,10 @@ fn a_job_that_is_stopped_begins_no_further_stage() {
 }
 
 /// A plan on the null target, with a number of clients that a search can change.
-const ON_NOTHING: &str = "version = 1\nname = \"nothing\"\ndemonstration = true\n[target]\nnull = true\n\
-    [workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nwarm_up = \"1ms\"\nmeasure = \"240ms\"\n[evidence]\n\
-    min_measure = \"100ms\"\ninterval = \"10ms\"\n";
+const ON_NOTHING: &str = "version = 1\nname = \"nothing\"\ndemonstration = true\n[target]\nnull = \
+                          true\n[workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nwarm_up = \
+                          \"1ms\"\nmeasure = \"240ms\"\n[evidence]\nmin_measure = \
+                          \"100ms\"\ninterval = \"10ms\"\n";
 
 #[test]
 fn a_load_line_is_searched_for_from_the_page_and_has_its_report() {
@@ -611,7 +614,8 @@ fn a_load_line_is_searched_for_from_the_page_and_has_its_report() {
     let reported = server.get(&format!("/api/runs/{together}")).expect(200).json();
     assert_eq!(reported["knob"], "queue-depth", "{reported:#}");
     sandbox.run(&["verify", together]).expect(0);
-    // Plans without a load line are rejected with the reason; unknown words are rejected too.
+    // Plans that cannot have a load line are rejected with the reason. Unknown words are rejected,
+    // too.
     let lists = ON_NOTHING.replace("file_size", "queue_depth = [1, 2]\nfile_size");
     let short = ON_NOTHING.replace("240ms", "150ms");
     for (plan, says) in [(&lists, "each point of a sweep"), (&short, "whether the rate is steady")]
@@ -628,12 +632,14 @@ fn a_load_line_is_searched_for_from_the_page_and_has_its_report() {
     assert!(refused.contains("a different load line"), "{refused}");
 }
 
-/// A plan of a small mail store on a model, with further lines below its target.
+/// Returns a plan for a small mail store on a model. `target` contains further lines of the target
+/// section.
 fn on_a_model(model: &str, target: &str) -> String {
     format!(
-        "version = 1\nname = \"modelled\"\ndemonstration = true\n[target]\nmodel = {model:?}\n{target}\
-         [workload.mailbox]\nmailboxes = 8\nmailbox_size = \"16MiB\"\ndatabases = 2\nthreads = 4\n[phases]\n\
-         warm_up = \"1s\"\nmeasure = \"20s\"\n[evidence]\nmin_measure = \"10s\"\ninterval = \"1s\"\n"
+        "version = 1\nname = \"modelled\"\ndemonstration = true\n[target]\nmodel = \
+         {model:?}\n{target}[workload.mailbox]\nmailboxes = 8\nmailbox_size = \"16MiB\"\ndatabases \
+         = 2\nthreads = 4\n[phases]\nwarm_up = \"1s\"\nmeasure = \"20s\"\n[evidence]\nmin_measure = \
+         \"10s\"\ninterval = \"1s\"\n"
     )
 }
 
@@ -654,8 +660,7 @@ fn a_plan_runs_on_a_model_without_a_place_and_within_bounds() {
     let report = server.get(&format!("/runs/{run}")).expect(200).text();
     assert!(report.contains("single-hdd"), "{report:.3000}");
     // The form contains a fio job with a load line; the target is the selected model.
-    let job = "[a]\nrw=randread\nsize=64m\nruntime=2\nramp_time=1\n[b]\nstonewall\nrw=write\nbs=64k\n\
-               size=64m\nruntime=2\nramp_time=1\n";
+    let job = "[a]\nrw=randread\nsize=64m\nruntime=2\nramp_time=1\n[b]\nstonewall\nrw=write\nbs=64k\nsize=64m\nruntime=2\nramp_time=1\n";
     let model = [("place_kind", "model"), ("place", "single-hdd")];
     let form = [&[("kind", "fio"), ("job", job)], &model[..]].concat();
     server.post("/api/runs", &form).expect(200);
@@ -711,7 +716,7 @@ fn nothing_is_started_that_is_not_allowed() {
         server.ask("POST", "/api/runs", &headers, plan)
     };
     send("0123456789abcdef", &plan_on(&inside, "1s")).expect(403);
-    // A model needs no allowed path, but the user needs the role.
+    // A run on a model needs no allowed path, but the user needs the role `run`.
     send("0123456789abcdef", &on_a_model("single-hdd", "")).expect(403);
     for (place, status) in [(outside.clone(), 403), (inside.join("way"), 403), ("/".into(), 403)] {
         let refused = send("fedcba9876543210", &plan_on(&place, "1s")).expect(status).text();
@@ -751,8 +756,8 @@ fn a_run_that_was_killed_is_not_shown_as_one_that_runs() {
     sandbox.run(&["runs"]).expect(0).says("did not finish");
 }
 
-/// The server reads the catalogue when it starts. On every request it compares the ledger with the
-/// ledger that it has cached.
+/// The server reads the catalogue when it starts, and reports a ledger that changed later. On every
+/// request, it compares the ledger with its cached copy.
 #[test]
 fn the_catalogue_is_read_before_anybody_asks_and_a_ledger_that_is_changed_meanwhile_is_told() {
     let sandbox = Sandbox::new();
@@ -821,7 +826,7 @@ fn the_dashboard_asks_for_metrics_that_exist() {
     let server = Server::start(&sandbox, &["--allow-path", allowed.to_str().unwrap()]);
     server.send("/api/runs", &plan_on(&allowed, "600s")).expect(200);
     let metrics = || server.get("/metrics").expect(200).text();
-    // If no operation completed in an interval, it has neither a rate nor a latency.
+    // For an interval in which no operation completed, there is neither a rate nor a latency.
     let mut given = std::collections::BTreeSet::new();
     support::wait_until("the run's own", || {
         given.extend(metric_names(&metrics()));

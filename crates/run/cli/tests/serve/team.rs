@@ -33,13 +33,13 @@ impl Member {
         CommandOutput::from(self.command(arguments).output().unwrap())
     }
 
-    /// Bundles of an earlier version under separate names.
+    /// Copies a bundle of an earlier version to the user's runs, once under each name.
     fn bundles(&self, names: impl Iterator<Item = String>) -> BTreeSet<String> {
         let runs = self.sandbox.path("share/plimsoll/runs");
         names.map(|name| bundle(&runs, name)).collect()
     }
 
-    /// Returns the names in the list, including runs of other users.
+    /// Returns the names of the runs in the list, including runs of other users.
     fn listed(&self) -> BTreeSet<String> {
         let runs = self.run(&["runs", "--json"]).expect(0).json();
         let names: Vec<String> = runs.as_array().unwrap().iter().map(name_of).collect();
@@ -128,7 +128,7 @@ fn what_two_write_while_the_server_is_killed_is_there_once_and_whole() {
         let names = (0..60).map(|run| format!("20261101-{number}-run-{run:03}"));
         all.extend(writer.bundles(names));
     }
-    // The same user also writes from two processes.
+    // One of the two users writes from two processes at the same time.
     let pushing: Vec<std::process::Child> = [&writers[0], &writers[1], &writers[1]]
         .iter()
         .map(|writer| {
@@ -159,7 +159,7 @@ fn what_two_write_while_the_server_is_killed_is_there_once_and_whole() {
             .expect(0)
             .says("all runs are in the team's catalogue already");
     }
-    // Without its index the result is the same.
+    // Without its local index, the list is the same.
     fs::remove_file(reader.sandbox.path("cache/plimsoll/catalogue.sqlite3")).unwrap();
     assert_eq!(reader.listed(), all);
 }
@@ -187,8 +187,8 @@ fn the_page_of_one_shows_the_runs_of_another_and_says_as_of_when() {
     let mut said = String::new();
     BufReader::new(serving.stdout.take().unwrap()).read_line(&mut said).unwrap();
     let address = said.trim().rsplit_once("://").unwrap().1.trim_end_matches('/').to_owned();
-    // This user's runs are copied to the catalogue without a message, and later runs of other users
-    // appear.
+    // `serve` copies this user's runs to the catalogue without a message, and shows later runs of
+    // other users.
     wait_until("its own run is there", || ann.listed().contains(&own));
     ann.run(&["runs", "push"]).expect(0);
     wait_until("it is listed", || page(&address, "/runs").contains(&name));
@@ -280,7 +280,8 @@ fn a_catalogue_that_cannot_be_used_is_named_without_its_password_and_costs_no_ru
         .expect(0)
         .says("does not exist");
     with("mysql://db/x".to_owned(), "").expect(2).says("postgres://user@host/database");
-    // TLS with a certificate authority that the address refers to, and with an unknown authority.
+    // TLS is tested with the certificate authority to which the address refers, and with an unknown
+    // authority.
     let secured = format!("{}?sslmode=require", postgres.address());
     with(secured.clone(), PASSWORD).expect(0).says("certificate");
     let named = format!("{secured}&sslrootcert={}", postgres.certificate().display());

@@ -20,7 +20,7 @@ fn a_mounted_device_is_refused_with_its_mount_point() {
     }
 }
 
-/// The data on a device is never removed, so the run names it.
+/// The data on a device is never removed, so the run's output contains the name of the device.
 #[test]
 fn a_run_names_the_device_on_which_its_data_stays() {
     let sandbox = Sandbox::new();

@@ -1,4 +1,4 @@
-//! Compares observations with known facts, on a loop device. Needs root.
+//! Compares the observations of runs on a loop device with known facts. Needs root.
 
 use crate::support::{self, LoopFs, Sandbox, SmallPlan, json};
 use serde_json::Value;
@@ -9,10 +9,10 @@ fn run(workload: &str) -> (Value, Value, Value) {
     let sandbox = Sandbox::new();
     let fs = LoopFs::new(sandbox.root.path(), "ext4", 128, "defaults");
     let text = format!(
-        "version = 1\nname = \"known\"\n[requirement]\nclaims = [\"media-read\"]\n[target]\npath = {:?}\n\
-         [workload.matrix]\nfile_size = \"32MiB\"\nqueue_depth = 8\ndirect = \"required\"\n{workload}\n\
-         [phases]\nwarm_up = \"300ms\"\nmeasure = \"2s\"\n[evidence]\nmin_measure = \"1s\"\n\
-         interval = \"100ms\"\n",
+        "version = 1\nname = \"known\"\n[requirement]\nclaims = [\"media-read\"]\n[target]\npath = \
+         {:?}\n[workload.matrix]\nfile_size = \"32MiB\"\nqueue_depth = 8\ndirect = \
+         \"required\"\n{workload}\n[phases]\nwarm_up = \"300ms\"\nmeasure = \
+         \"2s\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n",
         fs.mount.display().to_string()
     );
     std::fs::write(sandbox.path("plan.toml"), text).unwrap();

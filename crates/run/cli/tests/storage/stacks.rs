@@ -9,13 +9,14 @@ use crate::support::neighbour::Neighbour;
 use crate::support::{self, CommandOutput, Sandbox, found, is_not_acquitted, json, tool};
 use serde_json::Value;
 
-/// Reads and writes on `path` with a requirement that any storage satisfies, and further plan
-/// lines.
+/// Runs a plan that reads and writes on `path`, with a requirement that any storage satisfies and
+/// with further lines.
 fn run(sandbox: &Sandbox, path: &Path, requirement: &str, workload: &str) -> Value {
     let text = format!(
-        "version = 1\nname = \"stack\"\n[requirement]\niops = 1\n{requirement}\n[target]\npath = {:?}\n\
-         [workload.matrix]\nfile_size = \"32MiB\"\nqueue_depth = 8\n{workload}\n[phases]\nwarm_up = \
-         \"200ms\"\nmeasure = \"1s\"\n[evidence]\nmin_measure = \"500ms\"\ninterval = \"20ms\"\n",
+        "version = 1\nname = \"stack\"\n[requirement]\niops = 1\n{requirement}\n[target]\npath = \
+         {:?}\n[workload.matrix]\nfile_size = \"32MiB\"\nqueue_depth = \
+         8\n{workload}\n[phases]\nwarm_up = \"200ms\"\nmeasure = \"1s\"\n[evidence]\nmin_measure = \
+         \"500ms\"\ninterval = \"20ms\"\n",
         path.display().to_string()
     );
     let plan = sandbox.path("plan.toml");
@@ -30,9 +31,9 @@ fn is_invalid_by(verdict: &Value, rule: &str) {
     assert_eq!(verdict["claims"]["requirement"], "refuted", "{verdict:#}");
 }
 
-/// Like [`is_invalid_by`], if the run moved enough bytes to decide. If other processes use the
-/// disk, a run may only make a few writes, which really reached the disk, or read each block from
-/// the disk once. Such a run must not pass either.
+/// Checks the same as [`is_invalid_by`], if the run moved enough bytes to decide. If other
+/// processes use the disk, a run may only make a few writes, which really reached the disk, or read
+/// each block from the disk once. Such a run must not pass either.
 #[track_caller]
 fn is_invalid_by_enough(sandbox: &Sandbox, verdict: &Value, rule: &str, enough_bytes: u64) {
     let bundle = sandbox.bundles().pop().unwrap();
@@ -48,11 +49,11 @@ fn is_invalid_by_enough(sandbox: &Sandbox, verdict: &Value, rule: &str, enough_b
     assert!(matches!(word, "INVALID" | "INCONCLUSIVE"), "{verdict:#}");
 }
 
-/// The load uses a quarter of the file, so that it writes the same blocks repeatedly.
+/// Number of bytes that is sufficient for a decision about writes: a quarter of the file.
 const ENOUGH_WRITTEN_BYTES: u64 = 8 << 20;
 
-/// The load uses four times the file: even with a cold cache, each block is read from the disk only
-/// once.
+/// Number of bytes that is sufficient for a decision about reads: four times the file. Even with a
+/// cold cache, each block is read from the disk only once.
 const ENOUGH_READ_BYTES: u64 = 128 << 20;
 
 const DIRECT: &str = "reads = 50\ndirect = \"required\"";
@@ -156,8 +157,8 @@ fn a_reduction_that_nobody_has_is_not_believed_where_it_is_declared() {
     is_invalid_by(&run(&sandbox, &at, "", workload), "data-reduced");
 }
 
-/// Honest runs, alone and together with other load. No rule may fail, and each report must show the
-/// bytes that its device moved.
+/// Honest runs fail no rule, neither alone nor together with other load. Each report shows the
+/// bytes that the device moved.
 #[test]
 fn honest_runs_keep_their_balance_while_others_use_the_disk() {
     let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
@@ -197,8 +198,8 @@ fn honest_runs_keep_their_balance_while_others_use_the_disk() {
     }
 }
 
-/// Mount options do not show a journal on a separate device. If that device is in memory, every
-/// flush ends in memory.
+/// A file system whose journal is in memory is reported as memory. Mount options do not show a
+/// journal on a separate device. If that device is in memory, every flush ends in memory.
 #[test]
 fn a_journal_that_lies_in_memory_is_memory_below() {
     let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
@@ -210,7 +211,8 @@ fn a_journal_that_lies_in_memory_is_memory_below() {
     is_invalid_by(&verdict, "memory-target");
 }
 
-/// Missing flushes change the load, so every claim must be refuted or unproven.
+/// If a layer does not pass flushes on, every claim must be refuted or unproven, because missing
+/// flushes change the load.
 #[test]
 fn flushes_that_a_layer_keeps_to_itself_meet_no_requirement() {
     let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
@@ -221,8 +223,8 @@ fn flushes_that_a_layer_keeps_to_itself_meet_no_requirement() {
     is_invalid_by(&verdict, "flush-lost");
 }
 
-/// The device counters in the path are those of another device, which is mounted over those of a
-/// loop device in memory. They must not count as known.
+/// The counters of another device must not count as known. Here, they are mounted over the counters
+/// of a loop device in memory.
 #[test]
 fn an_account_of_another_device_acquits_nobody() {
     let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
@@ -258,9 +260,9 @@ fn a_clock_that_a_library_slows_down_shows() {
     let paths = [source.to_str().unwrap(), library.to_str().unwrap()];
     tool("cc", &["-shared", "-fPIC", "-o", paths[1], paths[0]]);
     let text = format!(
-        "version = 1\nname = \"slow\"\n[requirement]\niops = 1\n[target]\npath = {:?}\n[workload.matrix]\n\
-         file_size = \"32MiB\"\nreads = 100\n[phases]\nwarm_up = \"200ms\"\nmeasure = \"1s\"\n[evidence]\n\
-         min_measure = \"500ms\"\n",
+        "version = 1\nname = \"slow\"\n[requirement]\niops = 1\n[target]\npath = \
+         {:?}\n[workload.matrix]\nfile_size = \"32MiB\"\nreads = 100\n[phases]\nwarm_up = \
+         \"200ms\"\nmeasure = \"1s\"\n[evidence]\nmin_measure = \"500ms\"\n",
         sandbox.data().display().to_string()
     );
     std::fs::write(sandbox.path("plan.toml"), text).unwrap();
@@ -272,7 +274,7 @@ fn a_clock_that_a_library_slows_down_shows() {
     assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}");
 }
 
-/// All clocks run at half speed, except the clocks of CPU time.
+/// Source of a library that halves the speed of all clocks, except the clocks of CPU time.
 const SLOW_CLOCK: &str = r"
 #define _GNU_SOURCE
 #include <time.h>

@@ -29,10 +29,10 @@ impl OpenSandbox {
         std::fs::copy(env!("CARGO_BIN_EXE_plimsoll"), &binary).unwrap();
         open(&binary);
         let plan = format!(
-            "version = 1\nname = \"seen\"\n[requirement]\nclaims = [\"media-read\", \"tail-latency\"]\n\
-             [target]\npath = {:?}\n[workload.matrix]\nfile_size = \"16MiB\"\nqueue_depth = 4\n[phases]\n\
-             warm_up = \"100ms\"\nmeasure = \"1s\"\n[evidence]\nmin_measure = \"500ms\"\ninterval = \
-             \"50ms\"\n",
+            "version = 1\nname = \"seen\"\n[requirement]\nclaims = [\"media-read\", \
+             \"tail-latency\"]\n[target]\npath = {:?}\n[workload.matrix]\nfile_size = \
+             \"16MiB\"\nqueue_depth = 4\n[phases]\nwarm_up = \"100ms\"\nmeasure = \
+             \"1s\"\n[evidence]\nmin_measure = \"500ms\"\ninterval = \"50ms\"\n",
             data.display().to_string()
         );
         std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
@@ -97,8 +97,8 @@ fn a_user_without_privileges_is_told_which_one_shows_more() {
     assert!(is_unknown(&verdict, "cache-state").contains("root"), "{verdict}");
 }
 
-/// Root of a user namespace, as in a rootless container: the user is called root, but has no
-/// additional permissions.
+/// The audit lists the facts that the root user of a user namespace cannot see. As in a rootless
+/// container, this user is called root, but has no additional permissions.
 #[test]
 fn root_of_a_user_namespace_is_told_what_it_does_not_see() {
     let open = OpenSandbox::new();
@@ -112,7 +112,7 @@ fn root_of_a_user_namespace_is_told_what_it_does_not_see() {
     assert_eq!(environment["privileged"], false, "{environment}");
 }
 
-/// As in a container, processes of the host are invisible. They must not count as idle.
+/// Processes of the host that are invisible, as in a container, count as unknown and not as idle.
 #[test]
 fn processes_outside_of_a_container_are_unknown() {
     let open = OpenSandbox::new();
@@ -122,20 +122,20 @@ fn processes_outside_of_a_container_are_unknown() {
     assert!(outside.unwrap().1.contains("PID namespace"), "{observed}");
 }
 
-/// Devices, pressure and CPU counters are missing, as in a container that masks them.
+/// Masked counters are unknown and fail no rule. Devices, pressure and CPU counters are missing
+/// here, as in a container that masks them.
 #[test]
 fn counters_that_are_masked_are_unknown_and_fail_nothing() {
     let open = OpenSandbox::new();
-    let mask = "mount -t tmpfs none /sys/dev/block && mount -t tmpfs none /sys/block && \
-                mount -t tmpfs none /sys/class/block && mount --bind /dev/null /proc/diskstats && \
-                mount --bind /dev/null /proc/stat && exec \"$@\"";
+    let mask = "mount -t tmpfs none /sys/dev/block && mount -t tmpfs none /sys/block && mount -t \
+                tmpfs none /sys/class/block && mount --bind /dev/null /proc/diskstats && mount \
+                --bind /dev/null /proc/stat && exec \"$@\"";
     let (verdict, observed) = open.run(&["unshare", "-m", "sh", "-c", mask, "sh"]);
     let storage = unknown(&observed).into_iter().find(|(what, _)| what.starts_with("what the"));
     let would_show = storage.expect("the storage is not seen").1;
     assert_eq!(observed["devices"].as_array().map(Vec::len), Some(0));
     assert_eq!(observed["cpu"]["steal_avg"], Value::Null);
-    // The location of the test determines which of these it is: a disk, or the overlay of a
-    // container.
+    // The text depends on where the test runs: on a disk, or on the overlay of a container.
     assert!(would_show.contains("/sys") || would_show.contains("own counters"), "{would_show}");
     assert!(is_unknown(&verdict, "noisy-neighbour").contains(&would_show), "{verdict}");
     assert!(is_unknown(&verdict, "cpu-steal").contains("/proc"), "{verdict}");
@@ -143,7 +143,7 @@ fn counters_that_are_masked_are_unknown_and_fail_nothing() {
     assert_eq!(support::failed_rules(&verdict), Vec::<&str>::new(), "{verdict}");
 }
 
-/// `/proc` and `/sys` are missing completely.
+/// A run still ends with a verdict if `/proc` and `/sys` are missing completely.
 #[test]
 fn without_proc_and_sys_a_run_still_ends_with_a_verdict() {
     let open = OpenSandbox::new();

@@ -25,15 +25,15 @@ pub struct Browser {
     reported: BufReader<File>,
     number: u64,
     session: Option<String>,
-    /// Errors in pages: failed scripts and violations of the content policy.
+    /// Errors that occurred in pages: failed scripts and violations of the content policy.
     pub amiss: Vec<String>,
     _home: TempDir,
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // When the browser exits, its child processes exit too. A signal to it would leave them
-        // running.
+        // The browser is closed with a command, because its child processes then exit, too. A
+        // signal would leave them running.
         let close = json!({"id": 0, "method": "Browser.close"});
         let _ = self.asks.write_all(format!("{close}\0").as_bytes());
         let _ = self.child.wait();
@@ -47,8 +47,9 @@ impl Browser {
             ["ask", "told"].map(|name| home.path().join(name).display().to_string());
         tool("mkfifo", &[&ask, &reported]);
         let profile = home.path().join("profile");
-        let start = "exec timeout --kill-after=5 240 chromium --headless=new --no-sandbox --disable-gpu \
-                     --disable-dev-shm-usage --remote-debugging-pipe --user-data-dir=\"$0\" about:blank 3<\"$1\" 4>\"$2\"";
+        let start = "exec timeout --kill-after=5 240 chromium --headless=new --no-sandbox \
+                     --disable-gpu --disable-dev-shm-usage --remote-debugging-pipe \
+                     --user-data-dir=\"$0\" about:blank 3<\"$1\" 4>\"$2\"";
         let child = Command::new("sh")
             .args(["-c", start])
             .args([profile.to_str().unwrap(), &ask, &reported])

@@ -15,7 +15,7 @@ impl Draw {
         x ^ (x >> 31)
     }
 
-    /// One of `0..end`.
+    /// Returns a random number in the range `0..end`.
     pub fn below(&mut self, end: usize) -> usize {
         (self.bits() % end as u64) as usize
     }
@@ -29,8 +29,8 @@ impl Draw {
         self.bits().is_multiple_of(times)
     }
 
-    /// Returns a whole number from `least` to `most`. Numbers between two powers of two are as
-    /// likely as those between the next two.
+    /// Returns a random whole number from `least` to `most`. The numbers are evenly distributed on
+    /// a logarithmic scale.
     pub fn spread(&mut self, least: f64, most: f64) -> f64 {
         let share = self.bits() as f64 / u64::MAX as f64;
         (least * (most / least).powf(share)).round()

@@ -91,7 +91,8 @@ pub fn overlay(made: &mut TestResource, upper: &Path, lower: &Path, at: &Path) {
     made.mount(&["-t", "overlay", "-o", &options, "overlay"], at);
 }
 
-/// Creates ext4 on a loop device on `image`. Its journal is on a loop device in `directory`.
+/// Creates an ext4 file system on a loop device for `image`. Its journal is on a loop device for a
+/// file in `directory`.
 pub fn journal_in(made: &mut TestResource, directory: &Path, image: &Path, at: &Path) {
     let journal = made.loop_on(&directory.join("journal"), 64, true);
     let device = made.loop_on(image, 256, true);

@@ -51,8 +51,8 @@ impl Sandbox {
             .env("XDG_STATE_HOME", self.path("state"))
             .env("XDG_DATA_HOME", self.path("share"))
             .env("XDG_CACHE_HOME", self.path("cache"))
-            // Otherwise each sandbox would measure these figures, which takes 10 s. A separate test
-            // measures them.
+            // Without this setting, each sandbox would calibrate the host, which takes 10 s. A
+            // separate test calibrates it.
             .env("PLIMSOLL_CALIBRATE", "never")
             .env_remove("NO_COLOR")
             .current_dir(self.root.path())
@@ -209,11 +209,13 @@ impl SmallPlan {
         let Self { mailbox, phases, warm_up, measure, more, .. } = self;
         format!(
             "version = 1\nname = \"{name}\"\ndemonstration = true\n[requirement]\nlatency_max_of = \
-             \"1s\"\npage_fault_stalls_max = 1000000\n[target]\n{target}\n[workload.mailbox]\nmailboxes = {mailboxes}\n\
-             iops_per_mailbox = 0.2\nmailbox_size = \"{mailbox_size}\"\ndatabases = {databases}\n\
-             threads = 4\ncache = \"8MiB\"\ncheckpoint_depth = \"2MiB\"\n{mailbox}\n[phases]\nwarm_up = \
-             \"{warm_up}\"\nmeasure = \"{measure}\"\n{phases}\n[evidence]\nmin_measure = \
-             \"1s\"\ninterval = \"100ms\"\n{more}\n"
+             \"1s\"\npage_fault_stalls_max = \
+             1000000\n[target]\n{target}\n[workload.mailbox]\nmailboxes = \
+             {mailboxes}\niops_per_mailbox = 0.2\nmailbox_size = \"{mailbox_size}\"\ndatabases = \
+             {databases}\nthreads = 4\ncache = \"8MiB\"\ncheckpoint_depth = \
+             \"2MiB\"\n{mailbox}\n[phases]\nwarm_up = \"{warm_up}\"\nmeasure = \
+             \"{measure}\"\n{phases}\n[evidence]\nmin_measure = \"1s\"\ninterval = \
+             \"100ms\"\n{more}\n"
         )
     }
 }
@@ -312,13 +314,15 @@ pub fn signal(child: &Child, signal: &str) {
 }
 
 /// A model with one core and an unknown core time per read.
-pub const TINY_MODEL: &str = "[model]\nname = \"tiny\"\nentry = \"path\"\nfrom = \"chosen\"\n\
-    [load]\nfrom = \"chosen\"\nclients = 8\ndepth = 2\nfiles = 8\nfile_bytes = \"1 GB\"\n\
-    [block.path]\nkind = \"path\"\nbelow = \"drive\"\ncpu = \"cpu\"\nfrom = \"assumed\"\n\
-    read_us = { value = 60, from = \"fitted\", free = [10, 400] }\nwrite_us = 50\nmeta_us = 20\n\
-    [block.cpu]\nkind = \"cpu\"\nfrom = \"assumed\"\ncores = 1\n\
-    [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 4\nread_us = 20\nwrite_us = 20\n\
-    read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\n";
+pub const TINY_MODEL: &str = "[model]\nname = \"tiny\"\nentry = \"path\"\nfrom = \
+                              \"chosen\"\n[load]\nfrom = \"chosen\"\nclients = 8\ndepth = 2\nfiles \
+                              = 8\nfile_bytes = \"1 GB\"\n[block.path]\nkind = \"path\"\nbelow = \
+                              \"drive\"\ncpu = \"cpu\"\nfrom = \"assumed\"\nread_us = { value = 60, \
+                              from = \"fitted\", free = [10, 400] }\nwrite_us = 50\nmeta_us = \
+                              20\n[block.cpu]\nkind = \"cpu\"\nfrom = \"assumed\"\ncores = \
+                              1\n[block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = \
+                              4\nread_us = 20\nwrite_us = 20\nread_bytes_per_s = \
+                              1e9\nwrite_bytes_per_s = 1e9\n";
 
 /// Returns the outcome of a rule in the verdict.
 pub fn found(verdict: &Value, rule: &str) -> Value {
@@ -346,7 +350,7 @@ pub fn is_not_acquitted(verdict: &Value) {
                 balance["says"].as_str().unwrap().contains("worked for other processes"),
                 "{verdict:#}"
             );
-            // Nothing is required of another tool's result.
+            // The result of another tool has no requirement.
             let open = if verdict["tier"] == "T2" { "MEASURED" } else { "INCONCLUSIVE" };
             assert_eq!(verdict["verdict"], open, "{verdict:#}");
             assert_ne!(verdict["claims"]["requirement"], "believable", "{verdict:#}");

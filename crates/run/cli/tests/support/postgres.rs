@@ -139,7 +139,7 @@ impl Postgres {
     /// Kills the server as a power failure would: without notice or further writes.
     pub fn kill(&mut self) {
         let id = rustix::process::Pid::from_child(&self.child);
-        // The server's child processes notice this and exit.
+        // The server's child processes notice its end and exit.
         let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
         let _ = self.child.wait();
     }
@@ -169,7 +169,7 @@ impl Postgres {
         format!("postgres://ann@127.0.0.1:{}/storage", self.port)
     }
 
-    /// Its TLS certificate.
+    /// Returns the path of the server's TLS certificate.
     pub fn certificate(&self) -> PathBuf {
         self.root.path().join("server.pem")
     }

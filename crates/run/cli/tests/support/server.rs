@@ -22,7 +22,7 @@ impl Drop for Server {
     }
 }
 
-/// A response.
+/// A response of the server.
 pub struct Answer {
     pub status: u16,
     pub head: String,
@@ -51,7 +51,7 @@ impl Server {
         Self::of(sandbox.start(&all))
     }
 
-    /// A server that was started with `--json` and whose stdout is a pipe.
+    /// Returns the handle of a server that was started with `--json` and whose stdout is a pipe.
     pub fn of(mut child: Child) -> Self {
         let mut said = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());

@@ -31,7 +31,8 @@ impl Throttle {
         Self { group, numbers, _made: made }
     }
 
-    /// Sets the limit of operations per second, for reads and for writes; `None` removes the limit.
+    /// Limits reads and writes separately to this number of operations per second; `None` removes
+    /// the limit.
     pub fn limit(&self, rate: Option<u32>) {
         if self.group.join("io.max").exists() {
             let word = rate.map_or("max".to_owned(), |rate| rate.to_string());
@@ -55,7 +56,7 @@ impl Throttle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceSpeed {
     Full,
-    /// Operations per second, for reads and for writes.
+    /// Limit in operations per second. It applies to reads and to writes separately.
     Limited(u32),
     /// Alternates between full speed for `fast_ms` and `rate` operations per second for `slow_ms`.
     Stalling {
@@ -76,7 +77,7 @@ pub struct SpeedControl {
 }
 
 impl SpeedControl {
-    /// Starts to change the speed. Returns `None` if the device still has its full speed.
+    /// Starts to change the speed. Returns `None` if the device keeps its full speed.
     pub fn start(speed: DeviceSpeed, device: &str) -> Option<Self> {
         if speed == DeviceSpeed::Full {
             return None;

@@ -1,4 +1,4 @@
-//! Set-ups that once passed by mistake, each with an honest twin.
+//! Set-ups that an earlier version passed by mistake, each with an honest twin.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::{Sandbox, found, tool};
 /// A kind of trick, and its parameters.
 #[derive(Clone, Copy, Debug)]
 pub enum Trick {
-    /// The device is slow at each flush, and durable writes have a limit.
+    /// The device is slow at each flush, and the requirement limits the latency of durable writes.
     SlowFlush {
         sync: &'static str,
         sync_every: u32,
@@ -63,26 +63,27 @@ pub enum Corner {
     WorkingSet { kib: u64, reads: u32 },
     /// A working set at an offset.
     Offset { kib: u64 },
-    /// Each operation is on one block in each MiB.
+    /// The operations use only one block in each MiB.
     Aligned,
-    /// Nearly all operations in a thousandth of the space.
+    /// Nearly all operations use a thousandth of the space.
     Hot,
-    /// A stream that covers the whole capacity, but is so slow that it accesses almost nothing, and
-    /// a stream on a small part.
+    /// One stream covers the whole capacity, but is so slow that it accesses almost nothing.
+    /// Another stream uses a small part of the capacity.
     IdleStream,
 }
 
 /// Ways in which a library is loaded into the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Library {
-    /// A copy of one of the program's libraries (with this index), which is loaded before the
-    /// distribution's own.
+    /// A copy of one of the program's libraries (the library with this index). The copy is loaded
+    /// before the distribution's own library.
     Path(usize),
     Preload(usize),
     Audit(usize),
     /// A preloaded library that responds to `pread64`.
     Answers,
-    /// The same library, loaded through `LD_LIBRARY_PATH` and a link to a copy.
+    /// A copy of one of the program's libraries, loaded through `LD_LIBRARY_PATH` and a link to the
+    /// copy.
     Link(usize),
 }
 
@@ -92,11 +93,12 @@ pub enum Role {
     Trick,
     /// The honest twin, which does not use the trick.
     TwinWithout,
-    /// The honest twin: the same storage meets its requirement.
+    /// The honest twin on the same storage, with a requirement that this storage meets.
     TwinMet,
 }
 
-/// A stream of a set-up. Without `size_bytes`, its lines set its place.
+/// A stream of a set-up. If `lines` contain a working set, they determine the stream's region of a
+/// device; otherwise `size_bytes` determines it.
 pub struct Stream {
     lines: String,
     size_bytes: u64,
@@ -112,7 +114,7 @@ pub struct SetUp {
     pub expected: ExpectedVerdict,
 }
 
-/// Texts that the verdict must contain, and texts that it must not contain.
+/// Properties that the verdict on a set-up must have.
 #[derive(Clone, Debug, Default)]
 pub struct ExpectedVerdict {
     /// Reason why a PASS is false; `None` for an honest twin.
@@ -127,7 +129,7 @@ pub struct ExpectedVerdict {
     passed: Option<&'static str>,
 }
 
-/// A difference between a verdict and the expected one.
+/// A difference between a verdict and the expected verdict.
 pub struct Difference {
     /// True if the verdict accepts something false; false if it rejects something honest.
     pub accepts: bool,
@@ -139,14 +141,14 @@ const MIB: u64 = 1 << 20;
 const SLOW_RATE: u32 = 10;
 /// Operations per second while a device stalls.
 const STALL_RATE: u32 = 4;
-/// A limit that flushes at [`SLOW_RATE`] exceed. If other users of a disk affect the test, flushes
-/// still take less than [`GENEROUS`].
+/// A limit that flushes at [`SLOW_RATE`] exceed. Even if other processes use the disk, flushes take
+/// less than [`GENEROUS`].
 const SLOW_LIMIT: &str = "10ms";
 const GENEROUS: &str = "3s";
 /// A limit that even the slow device does not exceed.
 const PATIENT: &str = "60s";
 const MS_AS_NS: u64 = 1_000_000;
-/// Size of the files, of which a trick only uses a small part.
+/// Size of the files in MiB. A trick only uses a small part of them.
 const ROOM_MIB: u64 = 96;
 
 impl Trick {
@@ -207,8 +209,8 @@ impl Trick {
         let every =
             if sync_every > 1 { format!("sync_every = {sync_every}\n") } else { String::new() };
         let lines = format!(
-            "sizes = \"{size_bytes}B\"\nreads = {reads}\npatterns = \"sequential\"\nsync = {sync:?}\n\
-             {every}direct = {direct:?}\nqueue_depth = 1\nclients = {clients}"
+            "sizes = \"{size_bytes}B\"\nreads = {reads}\npatterns = \"sequential\"\nsync = \
+             {sync:?}\n{every}direct = {direct:?}\nqueue_depth = 1\nclients = {clients}"
         );
         let limit_text = match role {
             Role::Trick => SLOW_LIMIT,
@@ -260,14 +262,14 @@ impl Trick {
         let direct = if role == Role::Trick { "off" } else { "required" };
         let small = |number| {
             let lines = format!(
-                "name = \"small-{number}\"\nsizes = \"{small_kib}KiB\"\nreads = {reads}\n\
-                 direct = {direct:?}\nqueue_depth = 1\npatterns = {pattern:?}"
+                "name = \"small-{number}\"\nsizes = \"{small_kib}KiB\"\nreads = {reads}\ndirect = \
+                 {direct:?}\nqueue_depth = 1\npatterns = {pattern:?}"
             );
             Stream::new(&lines, 12 * MIB)
         };
         let large = format!(
-            "name = \"large\"\nsizes = \"{large_kib}KiB\"\nreads = {reads}\ndirect = \"required\"\n\
-             queue_depth = 8"
+            "name = \"large\"\nsizes = \"{large_kib}KiB\"\nreads = {reads}\ndirect = \
+             \"required\"\nqueue_depth = 8"
         );
         let large = Stream::new(&large, 32 * MIB);
         let mut set_up = SetUp::new("iops = 1", (0..streams).map(small).chain([large]));
@@ -336,8 +338,8 @@ impl Corner {
                 format!("reads = 100\noffset = \"64MiB\"\nworking_set = \"{kib}KiB\"")
             }
             Self::Aligned => "reads = 100\nalign = \"1MiB\"".to_owned(),
-            Self::Hot => "reads = 100\npatterns = \"hot-cold\"\nhot_space = 0.001\n\
-                          hot_access = 0.9999"
+            Self::Hot => "reads = 100\npatterns = \"hot-cold\"\nhot_space = 0.001\nhot_access = \
+                          0.9999"
                 .to_owned(),
             Self::IdleStream => "reads = 100\nname = \"idle\"\nrate = 2".to_owned(),
         };
@@ -398,23 +400,24 @@ impl SetUp {
             }
         }
         format!(
-            "version = 1\nname = \"trick\"\n[requirement]\n{}\n[target]\n{target}\n{streams}[phases]\n\
-             warm_up = \"300ms\"\nmeasure = \"{measure_ms}ms\"\nverify = {}\n[evidence]\nmin_measure = \
+            "version = 1\nname = \
+             \"trick\"\n[requirement]\n{}\n[target]\n{target}\n{streams}[phases]\nwarm_up = \
+             \"300ms\"\nmeasure = \"{measure_ms}ms\"\nverify = {}\n[evidence]\nmin_measure = \
              \"1s\"\ninterval = \"100ms\"\n",
             self.requirement, self.verify
         )
     }
 
-    /// Environment variables that load a library into the process.
+    /// Returns the environment variables that load a library into the process.
     pub fn environment(&self, sandbox: &Sandbox) -> Vec<(&'static str, String)> {
         self.library.map(|library| library.environment(sandbox)).into_iter().collect()
     }
 }
 
 /// A library whose `pread64` returns the result of its own system call.
-const ANSWERS: &str = "#define _GNU_SOURCE\n#include <sys/syscall.h>\n#include <unistd.h>\n\
-    ssize_t pread64(int file, void *data, size_t size, off_t offset) {\n\
-    return syscall(SYS_pread64, file, data, size, offset);\n}\n";
+const ANSWERS: &str = "#define _GNU_SOURCE\n#include <sys/syscall.h>\n#include <unistd.h>\nssize_t \
+                       pread64(int file, void *data, size_t size, off_t offset) {\nreturn \
+                       syscall(SYS_pread64, file, data, size, offset);\n}\n";
 
 impl Library {
     fn environment(self, sandbox: &Sandbox) -> (&'static str, String) {
@@ -467,7 +470,7 @@ pub fn row<'a>(verdict: &'a Value, name: &str) -> &'a Value {
 }
 
 impl ExpectedVerdict {
-    /// Returns the differences from a verdict.
+    /// Returns the differences between a verdict and the expected verdict.
     pub fn differences(&self, verdict: &Value) -> Vec<Difference> {
         let mut all = Vec::new();
         let mut add = |accepts, says| all.push(Difference { accepts, says });

@@ -7,13 +7,13 @@ use crate::relay;
 use crate::support::{self, Sandbox, json};
 use serde_json::Value;
 
-/// A plan that measures for `measure` seconds on `exports`.
+/// Writes a plan that measures on `exports` for the time `measure`.
 fn plan(sandbox: &Sandbox, exports: &[String], workload: &str, measure: &str) -> String {
     let text = format!(
-        "version = 1\nname = \"nfs\"\nseed = 7\n[target]\nnfs = {exports:?}\nconnections = 2\n\
-         [workload.matrix]\nfiles = 2\nfile_size = \"4MiB\"\nverify_reads = true\n{workload}\n\
-         [phases]\nwarm_up = \"300ms\"\nmeasure = \"{measure}\"\nverify = true\n[evidence]\n\
-         min_measure = \"1s\"\ninterval = \"100ms\"\n"
+        "version = 1\nname = \"nfs\"\nseed = 7\n[target]\nnfs = {exports:?}\nconnections = \
+         2\n[workload.matrix]\nfiles = 2\nfile_size = \"4MiB\"\nverify_reads = \
+         true\n{workload}\n[phases]\nwarm_up = \"300ms\"\nmeasure = \"{measure}\"\nverify = \
+         true\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
     );
     let path = sandbox.path("plan.toml");
     std::fs::write(&path, text).unwrap();
@@ -24,10 +24,11 @@ fn counter(run: &Value, name: &str) -> u64 {
     run["counters"][format!("nfs.{name}")].as_u64().unwrap_or(0)
 }
 
-const ALL_KINDS: &str = "sizes = \"4KiB\"\nreads = 60\nmetadata = 20\nqueue_depth = 4\nclients = 3\n\
-    sync = \"fsync\"\nsync_every = 16";
+const ALL_KINDS: &str = "sizes = \"4KiB\"\nreads = 60\nmetadata = 20\nqueue_depth = 4\nclients = \
+                         3\nsync = \"fsync\"\nsync_every = 16";
 
-/// Within a second, operations of every kind occur, unless another process uses the disk.
+/// Durations of the measurement, which the test tries in turn. Operations of every kind occur
+/// within a second, unless another process uses the disk.
 const MEASURES: [&str; 3] = ["1s", "5s", "20s"];
 
 #[test]
@@ -53,7 +54,8 @@ fn calls_are_counted(measure: &str) -> bool {
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["kind"], "nfs");
     assert_eq!(run["checks"]["errors"], 0);
-    // 16 MiB in blocks of 4 KiB, except blocks that two clients wrote at the same time.
+    // All blocks of the 16 MiB are checked, except blocks that two clients wrote at the same time.
+    // A block has 4 KiB.
     assert!(run["checks"]["pages_checked"].as_u64().unwrap() > 4000, "{run}");
     let counts = counts.lock().unwrap();
     let numbers = [
@@ -98,13 +100,12 @@ fn streams_have_their_own(measure: &str) -> bool {
     let sandbox = Sandbox::new();
     let exports = [server.url_text(1), server.url_text(2)];
     let text = format!(
-        "version = 1\nname = \"nfs\"\nseed = 7\n[target]\nnfs = {exports:?}\n\
-         [[workload.matrix]]\nname = \"db\"\nsizes = \"8KiB\"\nreads = 50\nfiles = 2\n\
-         file_size = \"1MiB\"\nverify_reads = true\n\
-         [[workload.matrix]]\nname = \"log\"\nsizes = \"64KiB\"\nreads = 0\npatterns = \
-         \"sequential\"\nsync = \"file-sync\"\nmetadata = 30\nfile_size = \"2MiB\"\n\
-         [phases]\nwarm_up = \"100ms\"\nmeasure = {measure:?}\nverify = true\n[evidence]\n\
-         min_measure = \"1s\"\ninterval = \"50ms\"\n"
+        "version = 1\nname = \"nfs\"\nseed = 7\n[target]\nnfs = \
+         {exports:?}\n[[workload.matrix]]\nname = \"db\"\nsizes = \"8KiB\"\nreads = 50\nfiles = \
+         2\nfile_size = \"1MiB\"\nverify_reads = true\n[[workload.matrix]]\nname = \"log\"\nsizes = \
+         \"64KiB\"\nreads = 0\npatterns = \"sequential\"\nsync = \"file-sync\"\nmetadata = \
+         30\nfile_size = \"2MiB\"\n[phases]\nwarm_up = \"100ms\"\nmeasure = {measure:?}\nverify = \
+         true\n[evidence]\nmin_measure = \"1s\"\ninterval = \"50ms\"\n"
     );
     let path = sandbox.path("plan.toml");
     std::fs::write(&path, text).unwrap();
@@ -159,11 +160,12 @@ fn a_server_killed_in_mid_run_loses_nothing_and_is_a_finding() {
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["end"]["kind"], "completed", "{run}");
     assert_eq!(run["checks"]["errors"], 0);
-    // 8 MiB in blocks of 4 KiB, except blocks written twice at the same time.
+    // All blocks of the 8 MiB are checked, except blocks that were written twice at the same time.
+    // A block has 4 KiB.
     assert!(run["checks"]["pages_checked"].as_u64().unwrap() > 2000, "{run}");
     assert!(counter(&run, "restarts") > 0 && counter(&run, "doubt_commits") > 0, "{run}");
-    // The client sent unstable writes that had been acknowledged again: the latest write of each
-    // block.
+    // After the restart, the client sent acknowledged but unstable writes again. It sent only the
+    // latest write of each block.
     let (writes, bytes) = (counter(&run, "writes_resent"), counter(&run, "resent_bytes"));
     assert!(writes > 0 && (4096..=8 << 20).contains(&bytes), "{run}");
     let outage_ns = counter(&run, "outage_ns_max");

@@ -28,9 +28,10 @@ fn phased(
 
 fn plan(endpoint: &str, workload: &str, phases: &str) -> String {
     format!(
-        "version = 1\nname = \"objects\"\nseed = 7\n[target]\ns3 = \"s3://load/unit\"\n\
-         endpoint = {endpoint:?}\n[workload.matrix]\n{workload}\n[phases]\nwarm_up = \"200ms\"\n\
-         {phases}\nverify = true\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
+        "version = 1\nname = \"objects\"\nseed = 7\n[target]\ns3 = \"s3://load/unit\"\nendpoint = \
+         {endpoint:?}\n[workload.matrix]\n{workload}\n[phases]\nwarm_up = \
+         \"200ms\"\n{phases}\nverify = true\n[evidence]\nmin_measure = \"1s\"\ninterval = \
+         \"100ms\"\n"
     )
 }
 
@@ -40,28 +41,29 @@ fn count(run: &Value, class: &str) -> u64 {
     found.map_or(0, |found| found["count"].as_u64().unwrap())
 }
 
-const MIX: &str = "metadata_mix = { getattr = 40, lookup = 10, access = 10, readdir = 10, \
-    create = 15, remove = 15, rename = 0, setattr = 0 }";
+const MIX: &str = "metadata_mix = { getattr = 40, lookup = 10, access = 10, readdir = 10, create = \
+                   15, remove = 15, rename = 0, setattr = 0 }";
 
 #[test]
 fn objects_are_put_got_checked_and_removed() {
     let server = Server::start();
     let sandbox = Sandbox::new();
     let workload = format!(
-        "sizes = \"16KiB\"\nreads = 70\nfiles = 2\nfile_size = \"1MiB\"\nclients = 2\n\
-         queue_depth = 4\nmetadata = 40\nverify_reads = true\n{MIX}"
+        "sizes = \"16KiB\"\nreads = 70\nfiles = 2\nfile_size = \"1MiB\"\nclients = 2\nqueue_depth = \
+         4\nmetadata = 40\nverify_reads = true\n{MIX}"
     );
     let ran = run(&sandbox, &server.endpoint(), &workload, &[]);
     ran.measured_on_this_host();
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["kind"], "s3");
-    // 2 MiB in blocks of 4 KiB, except blocks whose last two writes overlapped.
+    // All blocks of the 2 MiB are checked, except blocks whose last two writes overlapped. A block
+    // has 4 KiB.
     assert!((400..=512).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
     let kinds = ["read", "write", "getattr", "lookup", "access", "readdir", "create", "remove"];
     for kind in kinds {
         assert!(count(&run, &format!("matrix.{kind}")) > 0, "{kind}");
     }
-    // The data is written once and verified once at the end, and the run is in between.
+    // The data is written before the run, and read once more for the check after the run.
     let gets = run["counters"]["s3.operations.get"].as_u64().unwrap();
     assert!(gets >= count(&run, "matrix.read") + 128, "{gets}");
     let left = server.directory.path().join("load/unit/plimsoll-objects/s000");
@@ -76,16 +78,16 @@ fn ranges_of_larger_objects_are_read() {
     let server = Server::start();
     let sandbox = Sandbox::new();
     let workload = "size_mix = [{ size = \"8KiB\", share = 100 }]\nwrite_size_mix = [{ size = \
-        \"64KiB\", share = 100 }]\nreads = 80\nfiles = 1\nfile_size = \"1MiB\"\nqueue_depth = 4\n\
-        verify_reads = true";
+                    \"64KiB\", share = 100 }]\nreads = 80\nfiles = 1\nfile_size = \
+                    \"1MiB\"\nqueue_depth = 4\nverify_reads = true";
     let ran = run(&sandbox, &server.endpoint(), workload, &[]).measured_on_this_host();
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["checks"]["errors"], 0, "{}", ran.stdout);
     assert!(count(&run, "matrix.read") > 0 && count(&run, "matrix.write") > 0);
 }
 
-/// Objects are conditioned like files: each is written twice before the measurement. Conditioning
-/// ends at steady state or after its maximum duration.
+/// Objects are conditioned like files: each object is written twice before the measurement.
+/// Conditioning ends at steady state or after its maximum duration.
 #[test]
 fn objects_are_conditioned_and_measured_until_steady() {
     let server = Server::start();
@@ -123,8 +125,8 @@ fn a_store_over_https_is_trusted_by_the_authority_that_is_named() {
     let sandbox = Sandbox::new();
     let endpoint = format!("https://127.0.0.1:{}", front.port);
     let path = sandbox.path("plan.toml");
-    let workload = "sizes = \"64KiB\"\nreads = 50\nfiles = 2\nfile_size = \"1MiB\"\n\
-        clients = 2\nqueue_depth = 4\nverify_reads = true";
+    let workload = "sizes = \"64KiB\"\nreads = 50\nfiles = 2\nfile_size = \"1MiB\"\nclients = \
+                    2\nqueue_depth = 4\nverify_reads = true";
     std::fs::write(&path, plan(&endpoint, workload, "measure = \"1s\"")).unwrap();
     let path = path.display().to_string();
     let command = || {
@@ -146,8 +148,8 @@ fn a_store_over_https_is_trusted_by_the_authority_that_is_named() {
 fn a_fleet_loads_a_bucket_each_host_its_own_objects() {
     let server = Server::start();
     let sandbox = Sandbox::new();
-    let workload = "sizes = \"16KiB\"\nreads = 70\nfiles = 2\nfile_size = \"1MiB\"\nrate = 100\n\
-                    arrival = \"constant\"";
+    let workload = "sizes = \"16KiB\"\nreads = 70\nfiles = 2\nfile_size = \"1MiB\"\nrate = \
+                    100\narrival = \"constant\"";
     let text = plan(&server.endpoint(), workload, "measure = \"2s\"");
     let fleet = |target: &str| {
         let path = sandbox.path("plan.toml");
@@ -171,7 +173,9 @@ fn a_fleet_loads_a_bucket_each_host_its_own_objects() {
         let run = json(&bundle.join("hosts").join(name).join(run_id.unwrap()).join("run.json"));
         assert_eq!(run["engine"]["kind"], "s3");
         let done = count(&run, "matrix.read") + count(&run, "matrix.write");
-        assert!((195..=205).contains(&done), "{name}: {done}");
+        // 200 operations are due in the measurement. Of the 20 that are due in the warm-up, those
+        // that complete late on a busy machine count in the measurement, too.
+        assert!((195..=220).contains(&done), "{name}: {done}");
         let own = server.directory.path().join("load/unit").join(name);
         assert!(own.is_dir(), "{}", own.display());
     }
@@ -183,8 +187,8 @@ fn a_fleet_loads_a_bucket_each_host_its_own_objects() {
 #[test]
 fn the_time_to_the_first_byte_is_a_class_and_a_limit_of_its_own() {
     let server = Server::start();
-    let workload = "sizes = \"16KiB\"\nreads = 100\nfiles = 1\nfile_size = \"1MiB\"\nclients = 2\n\
-                    queue_depth = 4\nverify_reads = true";
+    let workload = "sizes = \"16KiB\"\nreads = 100\nfiles = 1\nfile_size = \"1MiB\"\nclients = \
+                    2\nqueue_depth = 4\nverify_reads = true";
     let limits = "[requirement]\nfirst_byte_latency_p50 = \"50ms\"\nread_latency_p50 = \"50ms\"\n";
     for (delayed, keeps_first) in
         [(Delayed::BeforeFirstByte, false), (Delayed::AfterFirstByte, true)]
@@ -222,7 +226,7 @@ fn the_time_to_the_first_byte_is_a_class_and_a_limit_of_its_own() {
     }
 }
 
-/// A dry run lists the bucket like the run: with the same credentials and the same prefix.
+/// A dry run lists the bucket with the same credentials and the same prefix as the run.
 #[test]
 fn a_dry_run_refuses_what_the_run_refuses() {
     let server = Server::start();

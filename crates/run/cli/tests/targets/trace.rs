@@ -8,12 +8,12 @@ use std::process::Command;
 use crate::support::{OF_THE_HOST, Sandbox, json, names};
 use serde_json::Value;
 
-/// Number of reads and writes in the trace, and the interval between them.
+/// Total number of reads and writes in the trace. They are `GAP_US` apart.
 const OPERATIONS: u64 = 600;
 const GAP_US: u64 = 5_000;
 
-/// A trace in fio's `write_iolog` format: two of three operations are reads, in blocks of 4 KiB
-/// over 16 MiB, with a few flushes.
+/// Returns a trace in fio's `write_iolog` format. Two of three operations are reads. All of them
+/// use blocks of 4 KiB in an area of 16 MiB. A flush follows every hundred operations.
 fn iolog() -> String {
     let mut text = "fio version 3 iolog\n0 /f add\n0 /f open\n".to_owned();
     for i in 0..OPERATIONS {
@@ -54,12 +54,12 @@ fn outcome<'v>(verdict: &'v Value, rule: &str) -> Option<&'v str> {
     findings.find(|finding| finding["rule"] == rule).and_then(|finding| finding["outcome"].as_str())
 }
 
-/// Lag that is allowed on a machine with other load.
+/// Lag that a replay may have on a machine with other load.
 const PATIENT: [&str; 2] = ["--set", "workload.trace.lag_max=3s"];
 
-/// A replay in time is measured, and its rate equals the rate of the trace. If the hypervisor
-/// paused the test machine for longer than the allowed lag, the verdict states that the replay was
-/// late.
+/// Checks that a replay was on time and that its rate equals the rate of the trace. If the
+/// hypervisor paused the test machine for longer than the allowed lag, the verdict states that the
+/// replay was late.
 fn in_time(verdict: &Value, replay: &Value) {
     if OF_THE_HOST.iter().any(|rule| outcome(verdict, rule) == Some("fail")) {
         return;
@@ -115,7 +115,7 @@ fn a_trace_is_replayed_on_a_file_with_its_rate_and_mix() {
     let log = std::fs::read_to_string(sandbox.bundle().join("latency.hlog")).unwrap();
     assert!(log.contains("Tag=generator.trace_lag,"));
     in_time(&verdict, replay);
-    // The report shows it, and `judge` gives the same result from the bundle.
+    // The report shows the replay, and `judge` gives the same result from the bundle.
     let bundle = sandbox.bundle();
     let judged = sandbox.run(&["judge", bundle.to_str().unwrap()]);
     assert!(judged.stdout.contains("Trace replay"), "{}", judged.stdout);
@@ -178,7 +178,7 @@ fn a_plan_of_a_trace_is_written_and_holds_to_its_file() {
     std::fs::write(&plan, &imported.stdout).unwrap();
     let plan = plan.to_str().unwrap();
     sandbox.run(&["plan", "check", plan, "--model", "single-hdd"]).expect(0);
-    // If another file has the same name, it is not replayed.
+    // If another file has replaced the trace, this file is not replayed.
     std::fs::write(&trace, iolog().replace("write", "read")).unwrap();
     let ran = sandbox.run(&["run", plan, "--model", "single-hdd"]).expect(2);
     assert!(
@@ -205,7 +205,7 @@ fn what_cannot_be_replayed_is_refused_before_anything_is_written() {
     std::fs::write(&garbage, "fio version 2 iolog\n/f read 0 4096\n/f read 4096 4096\n").unwrap();
     assert!(run(&[]).contains("as-fast"), "a trace without times has no recorded pace");
     std::fs::write(&garbage, iolog()).unwrap();
-    assert!(run(&["--pace", "fast"]).contains("is not a pace"));
+    assert!(run(&["--pace", "fast"]).contains("is not a valid pace"));
     assert!(run(&["--map", "fold"]).contains("one of: fit"));
     assert!(sandbox.bundles().is_empty() && names(&data).is_empty());
 }

@@ -11,11 +11,11 @@ use serde_json::Value;
 
 const READS: u64 = 200;
 const WRITES: u64 = 100;
-/// Parameters of the trace that this test writes.
+/// Number of flushes in the trace that this test writes.
 const FLUSHES: u64 = 6;
 
-/// Two reads and then a write of 4 KiB, over 16 MiB, at a fixed interval. Every fifty operations
-/// are followed by a flush.
+/// Writes a trace of operations at a fixed interval: two reads and then a write of 4 KiB each, over
+/// 16 MiB. Every fifty operations are followed by a flush.
 fn trace(sandbox: &Sandbox) -> PathBuf {
     let mut text = "fio version 3 iolog\n0 /f add\n0 /f open\n".to_owned();
     for i in 0..READS + WRITES {
@@ -88,9 +88,9 @@ fn a_trace_is_replayed_on_a_device_which_sees_its_flushes_and_is_too_slow_where_
     is_replayed(&sandbox, &verdict);
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["paths"][0]["path"], device.name.as_str());
-    // 2,400 operations per second, one at a time. Each flush delays the following operations, which
-    // is not due to the replay. A fast disk takes less than 3 ms for a flush, and no disk takes
-    // less than 0.02 ms.
+    // The replay issues 2,400 operations per second, one at a time. Each flush delays the following
+    // operations, which is not the fault of the replay. A fast disk takes less than 3 ms for a
+    // flush, and no disk takes less than 0.02 ms.
     let short =
         ["--json", "-q", "--pace", "12x", "--depth", "1", "--set", "workload.trace.lag_max=20us"];
     let ran = replay(&short);
@@ -115,7 +115,8 @@ fn a_trace_is_replayed_on_an_nfs_export_with_commits_for_its_flushes() {
     is_replayed(&sandbox, &verdict);
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["kind"], "nfs");
-    // Requests on the network: WRITE is 7, COMMIT is 21. Creating the files also uses some of each.
+    // In the NFS protocol, WRITE is procedure 7 and COMMIT is procedure 21. The creation of the
+    // files also sends some of these requests.
     let counts = counts.lock().unwrap();
     assert!(counts.distinct(21) >= FLUSHES && counts.distinct(7) >= WRITES);
 }

@@ -289,7 +289,6 @@ impl HostRun<'_> {
         }
     }
 
-    /// Sends the evidence, with retries.
     async fn send_evidence(self, retries: &RetryPolicy<'_>) -> RunOutcome {
         let Some(directory) = self.directory else {
             let error = self.failed.unwrap_or_else(|| "the run ended without evidence".to_owned());

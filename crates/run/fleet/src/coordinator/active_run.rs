@@ -34,7 +34,8 @@ const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between the moment when the last host is ready and the start of a phase. All hosts must
 /// receive the start time before it.
 const START_LEAD_NS: u64 = 300_000_000;
-/// Time of silence after which the coordinator declares a host lost, if other hosts wait for it.
+/// If other hosts wait for a host that has been silent for this time, the coordinator declares it
+/// lost.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Duration of a server outage after which an interrupted run ends.
 const INTERRUPTED_OUTAGE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -70,8 +71,8 @@ pub(super) struct ActiveRun<'a> {
     stops_on_loss: bool,
     /// Latest progress of each host, and the number of its progress reports in the current phase.
     progress: BTreeMap<String, (HostProgress, u32)>,
-    /// Time at which the plan was sent, or at which the server responded again after an outage, on
-    /// this host's monotonic clock.
+    /// Time at which the plan was sent. After an outage of the server, the time at which the server
+    /// responded again. Measured on this host's monotonic clock.
     sent_ns: u64,
     /// Stream sequence number of the last message that was handled.
     last_sequence: u64,
@@ -266,7 +267,8 @@ impl<'a> ActiveRun<'a> {
         }
     }
 
-    /// Reports the progress of all hosts that are not silent, once a second.
+    /// Once a second, reports the progress of all hosts that have sent a message within
+    /// [`SILENCE_TIMEOUT`].
     fn report_progress(&mut self, report: &mut dyn FnMut(Event)) {
         if self.progress.is_empty() || self.last_report.elapsed() < Duration::from_secs(1) {
             return;

@@ -38,7 +38,6 @@ pub(super) struct FleetEvents {
     records: BTreeMap<String, EventRecord>,
     /// Reason that is stated for events without a record.
     missed: &'static str,
-    /// Path of the journal.
     journal: PathBuf,
     /// True if this host was restarted after its events had started. The times of the events are
     /// then unknown.
@@ -73,7 +72,7 @@ impl FleetEvents {
         self.is_other_boot = !journal.is_of_this_boot();
         if self.is_other_boot {
             self.missed = "the host of `plimsoll run` was restarted, so the time of the event is \
-             unknown";
+                           unknown";
         } else {
             self.start_ns = Some(journal.start_ns);
             let records = journal.records.iter().cloned();
@@ -85,9 +84,9 @@ impl FleetEvents {
         }
     }
 
-    /// Starts the events if this phase is the last that all hosts start together (at `at_ns`). With
-    /// a mail store, this is the measured phase. With a matrix, it is the warm-up before the
-    /// measurement.
+    /// Starts the events if this phase is the last phase that all hosts start together (at
+    /// `at_ns`). For a mail store, this is the measured phase. For a matrix, it is the warm-up
+    /// before the measurement.
     pub(super) fn begin(&mut self, kind: PhaseKind, at_ns: u64, report: &mut dyn FnMut(Event)) {
         let is_matrix = self.here.workload.matrix().is_some();
         match kind {
@@ -256,7 +255,7 @@ impl FleetEvents {
 
     fn unknown(&self, event: &plimsoll_plan::Event) -> EventRecord {
         let missed = match (&event.host, self.start_ns) {
-            (Some(host), Some(_)) => format!("{host} did not report it"),
+            (Some(host), Some(_)) => format!("{host} did not report the event"),
             _ => self.missed.to_owned(),
         };
         EventRecord { name: event.name.clone(), missed, ..EventRecord::default() }
@@ -279,10 +278,11 @@ mod tests {
     }
 
     fn events() -> FleetEvents {
-        let text = "version = 1\nname = \"p\"\n[target]\nnull = true\n[workload.matrix]\n\
-            [phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n[[event]]\nname = \"cut\"\n\
-            at = \"20s\"\nrun = [\"cut\"]\nexpect_lost = \"b\"\n[[event]]\nname = \"off\"\nat = \"30s\"\n\
-            host = \"c\"\nrun = [\"off\"]\nexpect_lost = [\"c\"]\n";
+        let text = "version = 1\nname = \"p\"\n[target]\nnull = \
+                    true\n[workload.matrix]\n[phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \
+                    \"10s\"\n[[event]]\nname = \"cut\"\nat = \"20s\"\nrun = [\"cut\"]\nexpect_lost \
+                    = \"b\"\n[[event]]\nname = \"off\"\nat = \"30s\"\nhost = \"c\"\nrun = \
+                    [\"off\"]\nexpect_lost = [\"c\"]\n";
         events_of(text, PathBuf::new())
     }
 
@@ -318,8 +318,8 @@ mod tests {
             events.begin(kind, at_ns, &mut |_| {});
             events.start_ns.map(|ns| ns - at_ns)
         };
-        let rest = "[phases]\nwarm_up = \"7s\"\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n\
-            [[event]]\nname = \"cut\"\nat = \"20s\"\nrun = [\"false\"]\n";
+        let rest = "[phases]\nwarm_up = \"7s\"\nmeasure = \"60s\"\n[evidence]\nmin_measure = \
+                    \"10s\"\n[[event]]\nname = \"cut\"\nat = \"20s\"\nrun = [\"false\"]\n";
         let matrix = format!("[target]\nnull = true\n[workload.matrix]\n{rest}");
         let mail = format!(
             "[target]\npath = \"/x\"\n[workload.mailbox]\nmailboxes = 50\nmailbox_size = \"10MiB\"\niops_per_mailbox = 0.2\n{rest}"
@@ -349,10 +349,10 @@ mod tests {
         let lines = directory.path().join("lines");
         let step = |word: &str| format!("[\"sh\", \"-c\", \"echo {word} >> {}\"]", lines.display());
         let text = format!(
-            "version = 1\nname = \"p\"\n[target]\nnull = true\n[workload.matrix]\n[phases]\n\
-             measure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n[[event]]\nname = \"event\"\n\
-             at = \"1s\"\nrun = {}\nundo = {}\nundo_at = \"50s\"\n[[event]]\nname = \"late\"\n\
-             at = \"40s\"\nrun = {}\n",
+            "version = 1\nname = \"p\"\n[target]\nnull = true\n[workload.matrix]\n[phases]\nmeasure \
+             = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n[[event]]\nname = \"event\"\nat = \
+             \"1s\"\nrun = {}\nundo = {}\nundo_at = \"50s\"\n[[event]]\nname = \"late\"\nat = \
+             \"40s\"\nrun = {}\n",
             step("run"),
             step("undo"),
             step("late")

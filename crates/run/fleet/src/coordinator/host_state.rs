@@ -48,7 +48,7 @@ pub(super) struct HostState {
 }
 
 /// Returns an error message if two hosts use the same logical unit. Each host would overwrite the
-/// data of the other, which would look like corruption by the storage.
+/// data of the other host, which would look like corruption by the storage.
 pub(super) fn shared_unit_error(hosts: &[HostState]) -> Option<String> {
     hosts.iter().enumerate().find_map(|(at, host)| {
         let of = |unit: &&String| hosts[..at].iter().find(|other| other.units.contains(unit));

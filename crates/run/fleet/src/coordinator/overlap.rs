@@ -40,8 +40,8 @@ pub(super) fn check_overlap(
     Ok(parts)
 }
 
-/// Returns the plan, resolved with the settings of a host, and the part of this plan that the order
-/// requests.
+/// Resolves the plan with the settings of a host. Returns the resolved plan, and the part of it
+/// that the order requests.
 pub(super) fn part_of(
     order: &Order,
     host: &Card,

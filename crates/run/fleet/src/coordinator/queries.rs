@@ -23,7 +23,7 @@ use crate::message::AgentMessage;
 use crate::offset::compare_clocks;
 use crate::order::Order;
 
-/// Name of the bucket with the names of drained agents.
+/// Name of the bucket that contains the names of the drained agents.
 const DRAINED: &str = "plimsoll-drained";
 /// Time limit for an agent to state whether it would accept a plan.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -224,11 +224,14 @@ pub fn check_acceptance(
         let answer = |(name, card)| answers.remove(name).unwrap_or_else(|| silent(card));
         let mut all: Vec<PlanAcceptance> = found.iter().map(answer).collect();
         let meant = shares.iter().flat_map(|fleet| &fleet.names);
-        all.extend(meant.filter(|name| !found.contains_key(*name)).map(|name| PlanAcceptance {
-            name: name.clone(),
-            takes: false,
-            reason: "not connected, but has a share of the plan".to_owned(),
-            carries: String::new(),
+        all.extend(meant.filter(|name| !found.contains_key(*name)).map(|name| {
+            PlanAcceptance {
+                name: name.clone(),
+                takes: false,
+                reason: "not connected, although the plan assigns a share of the load to this host"
+                    .to_owned(),
+                carries: String::new(),
+            }
         }));
         Ok(all)
     })

@@ -70,7 +70,7 @@ pub(super) async fn read_cards(
     broker: &Broker,
     selection: &AgentSelection,
 ) -> Result<BTreeMap<String, Card>, RunnerError> {
-    let failed = |error: String| broker.error("read the agents' cards", &error);
+    let failed = |error: String| broker.error("read the list of agents", &error);
     let mut watch =
         broker.agents.watch_with_history(">").await.map_err(|e| failed(e.to_string()))?;
     let mut found: BTreeMap<String, Card> = BTreeMap::new();
@@ -137,10 +137,7 @@ pub(super) fn check_complete(
     }
     if let Some((name, run)) = busy.into_iter().next() {
         return Err(RunnerError::environment(format!("host {name} is busy with {run}")).hint(
-            format!(
-                "wait until this run has finished, or run without the host: --without \
-                {name}"
-            ),
+            format!("wait until this run has finished, or run without the host: --without {name}"),
         ));
     }
     Ok(())

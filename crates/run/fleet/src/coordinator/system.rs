@@ -132,7 +132,7 @@ impl Readings {
         let before = self.all.iter().rposition(|one| one.at_ns <= start_ns);
         let after = self.all.iter().position(|one| one.at_ns >= end_ns);
         let (Some(before), Some(after)) = (before, after) else {
-            let silent = || "they were not polled during the whole measurement".to_owned();
+            let silent = || "they were polled only during a part of the measurement".to_owned();
             let why = self.problem.clone().unwrap_or_else(silent);
             return system.unknown.push(format!("the metrics of {url}: {why}"));
         };
@@ -247,7 +247,9 @@ mod tests {
             assert!(system.sources.reads_from.is_empty());
             assert_eq!(
                 system.unknown,
-                ["the metrics of http://h:1/m: they were not polled during the whole measurement"]
+                [
+                    "the metrics of http://h:1/m: they were polled only during a part of the measurement"
+                ]
             );
         }
         let refused = Readings { problem: Some("refused".into()), ..readings(&[]) };

@@ -22,7 +22,7 @@ fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// Returns every file below a directory with its contents.
+/// Returns every file below a directory with its content.
 fn files(root: &Path) -> Vec<(PathBuf, String)> {
     let (mut all, mut places) = (Vec::new(), vec![root.to_path_buf()]);
     while let Some(place) = places.pop() {
@@ -78,7 +78,7 @@ fn adding_and_removing_hosts_leaves_the_others_unchanged() {
     let setup = setup(root.path());
     let directory = &setup.directory;
     set_up(&setup).unwrap();
-    // This line is a change that the operator made.
+    // The operator changes a line of the configuration.
     let configuration = directory.join("server/nats.conf");
     let own = fs::read_to_string(&configuration).unwrap().replace("4MB", "8MB");
     fs::write(&configuration, own).unwrap();
@@ -123,7 +123,7 @@ fn adding_and_removing_hosts_leaves_the_others_unchanged() {
         assert!(!agent_file(directory, "node5").exists());
     }
     refused(remove(directory, &names(&["node4", "node9"])).unwrap_err(), "cannot remove node9");
-    // The coordinator is not an agent.
+    // The name of the coordinator is not a valid agent name.
     refused(remove(directory, &names(&["the coordinator"])).unwrap_err(), "not a valid agent name");
 
     remove(directory, &names(&["node4"])).unwrap();
@@ -155,7 +155,7 @@ fn add_needs_the_authority_and_an_unchanged_list_of_users() {
     refused(&forgetful.directory, Some(&authority), "of another fleet");
     refused(root.path(), None, "server");
 
-    // The authority is stored in another directory.
+    // The authority's key is moved to another directory.
     let directory = &kept.directory;
     let offline = root.path().join("offline");
     fs::rename(&authority, &offline).unwrap();
@@ -176,7 +176,7 @@ fn add_needs_the_authority_and_an_unchanged_list_of_users() {
         refused(directory, Some(&offline), "cannot lock");
     }
     add(directory, &new, &[], Some(&offline)).unwrap();
-    // In the layout of an earlier version, all users are in one file.
+    // An earlier version stored all users in one file, so `users.conf` is missing.
     fs::remove_file(&users).unwrap();
     fs::remove_file(agent_file(directory, "node3")).unwrap();
     refused(directory, Some(&offline), "users.conf");

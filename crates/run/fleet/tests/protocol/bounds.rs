@@ -1,4 +1,4 @@
-//! Limits on the amount of data that agents can make the server and the coordinator store.
+//! Tests limits on the amount of data that agents can make the server and the coordinator store.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-/// Writes an archive with a file of 2 GiB of zeroes, and returns its contents.
+/// Writes an archive that contains a file of 2 GiB of zeroes. Returns the content of the archive.
 fn bomb(root: &Path) -> Vec<u8> {
     fs::create_dir_all(root.join("bomb")).unwrap();
     fs::write(root.join("bomb/run.json"), "{}").unwrap();
@@ -31,7 +31,7 @@ fn bomb(root: &Path) -> Vec<u8> {
     fs::read(packed).unwrap()
 }
 
-/// Stores an archive as the evidence of `node1`, and reports the end of its run.
+/// Uploads an archive as the evidence of `node1`, and reports the end of its run.
 async fn send_evidence(url: &str, run_id: &str, archive: &[u8]) {
     let client = async_nats::connect(url).await.unwrap();
     let jetstream = jetstream::new(client.clone());

@@ -1,5 +1,5 @@
-//! Runs a plan on one, two and four agents in this process with a real server. Compares the sums of
-//! the fleet with the bundles of the hosts.
+//! Runs a plan on one, two and four agents in this process with a real server. Compares the fleet's
+//! sums with the bundles of the hosts.
 
 use std::fs;
 use std::path::Path;
@@ -19,10 +19,9 @@ use plimsoll_runner::allow::Allow;
 use plimsoll_runner::fleet::{FleetBundle, read};
 use plimsoll_runner::places::Places;
 
-/// Rate that the plan requests from each host, in I/Os per second. It is far below the limit of the
-/// target.
+/// Rate in I/Os per second that the plan requests from each host. The target can sustain far more.
 const RATE: f64 = 200.0;
-/// Rules that fail if other work on the machine disturbs the test.
+/// Rules that other work on this machine can make fail.
 const DISTURBANCE_RULES: [&str; 3] = ["cpu-steal", "noisy-neighbour", "was-stopped"];
 
 fn places(root: &Path, signer: Option<Signer>) -> Places {
@@ -34,7 +33,7 @@ fn places(root: &Path, signer: Option<Signer>) -> Places {
     }
 }
 
-/// An agent of this process.
+/// Agent that runs in a thread of this process.
 pub struct Agent(std::thread::JoinHandle<Result<(), String>>);
 
 impl Agent {
@@ -63,7 +62,7 @@ impl Agent {
     }
 }
 
-/// Key of the coordinator.
+/// Returns the coordinator's key.
 fn signer(root: &Path) -> Signer {
     let key = root.join("key");
     if !key.exists() {
@@ -74,10 +73,10 @@ fn signer(root: &Path) -> Signer {
 
 pub fn plan(root: &Path) -> Plan {
     let text = format!(
-        "version = 1\nname = \"together\"\ndemonstration = true\n[target]\npath = {:?}\n\
-         [workload.matrix]\nfile_size = \"4MiB\"\nsizes = \"4KiB\"\nreads = 70\narrival = \"constant\"\n\
-         rate = {RATE}\n[phases]\nwarm_up = \"500ms\"\nmeasure = \"3s\"\n[evidence]\n\
-         min_measure = \"1s\"\ninterval = \"500ms\"\n",
+        "version = 1\nname = \"together\"\ndemonstration = true\n[target]\npath = \
+         {:?}\n[workload.matrix]\nfile_size = \"4MiB\"\nsizes = \"4KiB\"\nreads = 70\narrival = \
+         \"constant\"\nrate = {RATE}\n[phases]\nwarm_up = \"500ms\"\nmeasure = \
+         \"3s\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"500ms\"\n",
         root.join("data/{host}").display().to_string()
     );
     Plan::parse(&text, "together.toml").unwrap_or_else(|errors| panic!("{errors}"))
@@ -97,7 +96,7 @@ pub fn coordinator_options(
     }
 }
 
-/// Runs the plan on `count` agents. With `again`, the last agent is restarted during the run.
+/// Runs the plan on `count` agents. If `again` is true, restarts the last agent during the run.
 fn run(root: &Path, count: u32, again: bool) -> FleetBundle {
     let stop = Arc::new(AtomicBool::new(false));
     let server = PrivateServer::start(&root.join("nats"), &stop).unwrap();
@@ -134,7 +133,8 @@ fn check_sums(left: &FleetBundle, count: usize) {
         assert!(run.starts.iter().any(|start| start.kind == PhaseKind::WarmUp), "{run:#?}");
         assert_eq!(host.clock.len(), 2, "before and after");
         for offset in &host.clock {
-            // All agents use the same clock, so the offset must be within its error of zero.
+            // All agents use the same clock, so the true offset is zero. The measured offset must
+            // not exceed its error.
             assert!(offset.offset_ns.unsigned_abs() <= offset.error_ns, "{offset:?}");
         }
         let judged = plimsoll_judge::judge(&own);

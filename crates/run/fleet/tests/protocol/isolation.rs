@@ -1,5 +1,5 @@
-//! Checks on a real server, configured by `set_up`, that an agent's key gives access only to the
-//! agent's own data.
+//! Tests with a real server, configured by `set_up`, that an agent's key gives access only to this
+//! agent's data.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -54,7 +54,7 @@ fn start(root: &Path) -> (Server, FleetFiles) {
     (server, made)
 }
 
-/// An attacker with a copy of a host's files.
+/// Attacker who has copied a host's files.
 struct KeyHolder {
     client: async_nats::Client,
     errors: Arc<Mutex<Vec<String>>>,
@@ -105,7 +105,7 @@ async fn try_connect(file: &Path) -> Result<KeyHolder, async_nats::ConnectError>
 }
 
 impl KeyHolder {
-    /// Asserts that the server rejects a message of this user.
+    /// Asserts that the server rejects a message that this user publishes.
     async fn may_not_publish(&self, subject: &str, text: &str) {
         self.client.publish(subject.to_owned(), text.to_owned().into()).await.unwrap();
         self.assert_refused("publish", subject).await;
@@ -175,7 +175,7 @@ fn an_agents_key_gives_no_access_to_other_agents() {
         own.get_object_store("plimsoll-evidence-node1").await.unwrap().get("run-1").await.unwrap();
         own.publish("plimsoll.told.run-1.node1", "x".into()).await.unwrap().await.unwrap();
 
-        // Orders, start times and messages of other agents.
+        // Tries to publish orders, start times and messages of other agents.
         for subject in [
             "plimsoll.order.node2",
             "plimsoll.order.node1",
@@ -202,7 +202,7 @@ fn an_agents_key_gives_no_access_to_other_agents() {
         ] {
             thief.may_not_subscribe(subject).await;
         }
-        // Streams, and consumers of other agents.
+        // Tries to change or read streams, and consumers of other agents.
         for subject in [
             "$JS.API.STREAM.PURGE.plimsoll",
             "$JS.API.STREAM.DELETE.plimsoll",
@@ -224,7 +224,7 @@ fn an_agents_key_gives_no_access_to_other_agents() {
         ] {
             thief.may_not_publish(subject, "{}").await;
         }
-        // The filter of this request differs from its subject.
+        // In this request, the filter in the body differs from the filter in the subject.
         let create = "$JS.API.CONSUMER.CREATE.plimsoll.agent-node1.plimsoll.order.node1";
         let body =
             |config: &str| format!("{{\"stream_name\":\"plimsoll\",\"config\":{{{config}}}}}");
@@ -238,14 +238,15 @@ fn an_agents_key_gives_no_access_to_other_agents() {
             let answer = thief.request(create, &body(&format!("{common},{filter}"))).await.unwrap();
             assert!(answer.contains("\"error\""), "{filter}: {answer}");
         }
-        // This card would roll up, and thereby delete, the cards of all other agents.
+        // This message to the agent's own entry requests a roll-up, which would delete the entries
+        // of all other agents.
         let mut headers = async_nats::HeaderMap::new();
         headers.insert("Nats-Rollup", "all");
         let rolled =
             own.publish_with_headers("$KV.plimsoll-agents.node1", headers, "x".into()).await;
         assert!(rolled.unwrap().await.is_err(), "a roll-up was taken");
 
-        // Nothing has changed.
+        // The attacks changed nothing on the server.
         let mut kept = stream.get_stream("plimsoll").await.unwrap();
         assert_eq!(kept.info().await.unwrap().state.messages, 3);
         let cards = stream.get_key_value("plimsoll-agents").await.unwrap();
@@ -258,7 +259,7 @@ fn an_agents_key_gives_no_access_to_other_agents() {
             .await
             .unwrap();
 
-        // Add an agent while the others are connected.
+        // Adds an agent while the other agents are connected.
         let added =
             setup::add(&root.path().join("fleet"), &["node3".to_owned()], &[], None).unwrap();
         let signal = format!("reload={}", server.0.id());

@@ -1,4 +1,4 @@
-//! Messages between coordinator and agents over a real NATS server.
+//! Tests messages between the coordinator and agents over a real NATS server.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../../../measure/nfs/tests/support/port.rs"]

@@ -1,5 +1,5 @@
-//! Checks with a real server which orders an agent refuses. Anyone with access to the broker could
-//! send them.
+//! Tests with a real server which orders an agent refuses. Anyone with access to the broker could
+//! send such orders.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ use plimsoll_runner::places::Places;
 use plimsoll_sys::clock::realtime_ns;
 use tempfile::TempDir;
 
-/// Time limit of a step.
+/// Time limit for a step of a test.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Fixture {
@@ -100,12 +100,12 @@ impl Fixture {
         }
     }
 
-    /// Creates an order that was issued `before_ns` ago, for a plan on `path`.
+    /// Creates an order for a plan on `path` that was issued `before_ns` ago.
     fn order(&self, path: &Path, before_ns: u64) -> Order {
         let text = format!(
-            "version = 1\nname = \"p\"\ndemonstration = true\n[target]\npath = {:?}\n\
-             [workload.matrix]\nfile_size = \"1MiB\"\nsizes = \"4KiB\"\n[phases]\nwarm_up = \"100ms\"\n\
-             measure = \"1s\"\n[evidence]\nmin_measure = \"1s\"\n",
+            "version = 1\nname = \"p\"\ndemonstration = true\n[target]\npath = \
+             {:?}\n[workload.matrix]\nfile_size = \"1MiB\"\nsizes = \"4KiB\"\n[phases]\nwarm_up = \
+             \"100ms\"\nmeasure = \"1s\"\n[evidence]\nmin_measure = \"1s\"\n",
             path.display().to_string()
         );
         let plan = Plan::parse(&text, "p.toml").unwrap();
@@ -179,7 +179,7 @@ fn access_to_the_broker_is_not_enough() {
     fixture.refuses(&nonsense, "with a key that this agent trusts");
     assert_eq!(fs::read_dir(&secret).unwrap().count(), 0);
 
-    // A valid order is accepted once, and refused afterwards even by a restarted agent.
+    // A valid order is accepted once. The same order is refused later, even by a restarted agent.
     let signed = own(&good);
     fixture.log.lock().unwrap().clear();
     fixture.publish(&signed);
@@ -192,7 +192,8 @@ fn access_to_the_broker_is_not_enough() {
     assert!(line.contains("replayed"), "{line}");
 }
 
-/// A killed server may have delivered an order that it did not confirm, so it is sent again.
+/// If the server is killed before it confirms an order, the order is sent again, although the agent
+/// may have received it.
 #[test]
 fn a_second_copy_of_the_current_order_is_not_refused() {
     use futures_util::StreamExt;
@@ -249,7 +250,7 @@ fn an_agent_needs_a_valid_name_and_a_trusted_key() {
     };
     refused(&options("a.b", &["key"]), "is not a valid agent name");
     refused(&options("a", &[]), "without a trusted key");
-    // An agent waits for a server that it cannot reach. This agent was stopped while it waited.
+    // If an agent cannot reach its server, it waits. This agent is stopped immediately.
     let server = Server { url: "nats://127.0.0.1:1".to_owned(), ..Server::default() };
     let mut said = String::new();
     let waits = agent::Options { server, ..options("a", &["key"]) };

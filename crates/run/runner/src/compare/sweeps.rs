@@ -1,7 +1,7 @@
 //! Compares two sweeps cell by cell.
 //!
-//! A side is one sweep, or a directory of several sweeps. Each sweep contributes one measurement to
-//! every cell.
+//! A side of the comparison is one sweep, or a directory of several sweeps. Each sweep contributes
+//! one measurement to every cell.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +13,8 @@ use crate::custody::{Reader, RunSet};
 use crate::error::RunnerError;
 use crate::experiment::{FILE, kind_of};
 
-/// Returns the sweeps of a side: the side's directory if it is a sweep, otherwise the sweeps in
-/// this directory. Empty if there are no sweeps.
+/// Returns the sweeps of a side of the comparison: the side's directory if it is a sweep, otherwise
+/// the sweeps in this directory. Empty if there are no sweeps.
 pub fn sweeps_in(directory: &Path) -> Vec<PathBuf> {
     let is_sweep = |path: &Path| {
         path.join(FILE).is_file() && kind_of(path).is_ok_and(|kind| kind == ExperimentKind::Sweep)
@@ -31,7 +31,8 @@ pub fn sweeps_in(directory: &Path) -> Vec<PathBuf> {
 /// Compares sides if at least one is a sweep; returns `None` otherwise.
 ///
 /// # Errors
-/// Not all sides are sweeps, the number of sides is not two, or a side cannot be read.
+/// Not all sides are sweeps, the number of sides is not two, or a side of the comparison cannot be
+/// read.
 pub fn compare_sweep_sides(
     reader: &Reader,
     named_sides: &[NamedSide],

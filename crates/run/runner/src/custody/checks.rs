@@ -71,8 +71,8 @@ pub(super) fn check_ledger_entry(
         first.filter(|first| first.derived != files.hashes())
     {
         return Err(format!(
-            "the hashes in line {line} of the ledger do not match the verdict.json and \
-             report.html that result from the evidence"
+            "the hashes in line {line} of the ledger do not match the verdict.json and report.html \
+             that result from the evidence"
         ));
     }
     let on_disk = fs::read(directory.join("verdict.json")).map(|bytes| sha256_hex(&bytes));
@@ -80,8 +80,8 @@ pub(super) fn check_ledger_entry(
     let wrong = |by: &&RecordedVerdict| by.derived.verdict_sha256 == on_disk && by.verdict != says;
     match held.entered.iter().find(wrong) {
         Some(RecordedVerdict { line, verdict, .. }) => Err(format!(
-            "line {line} of the ledger records {verdict}, but the verdict.json whose hash it \
-             records states {says}"
+            "line {line} of the ledger records the verdict {verdict}, but the verdict.json with the \
+             hash in this line states {says}"
         )),
         None => Ok(()),
     }

@@ -166,10 +166,9 @@ impl Reader {
         }
         match plan_difference(&bundle) {
             Some(says) if is_own(&bundle) => return Err(contradicted(says)),
-            Some(says) => custody.remarks.push(format!(
-                "the plan was resolved by another build of \
-                Plimsoll: {says}"
-            )),
+            Some(says) => custody
+                .remarks
+                .push(format!("the plan was resolved by another build of Plimsoll: {says}")),
             None => {}
         }
         if let LedgerMatch::Recorded(held) = &custody.place {
@@ -177,8 +176,8 @@ impl Reader {
         }
         self.check_derived(directory, &bundle, &verdict, &files, &mut custody).map_err(|says| {
             contradicted(says).hint(format!(
-                "run `plimsoll judge --rewrite {}` to write verdict.json and report.html again \
-                 from the evidence",
+                "run `plimsoll judge --rewrite {}` to write verdict.json and report.html again from \
+                 the evidence",
                 directory.display()
             ))
         })?;
@@ -304,9 +303,10 @@ impl Reader {
         if let Some(by) = by {
             verify(by)?;
             if !text.as_deref().is_some_and(signature::has_own_remark) {
-                return Err(
-                    wrong("the comment in it was not written by Plimsoll".to_owned()).into()
-                );
+                return Err(wrong(
+                    "the comment in the signature was not written by Plimsoll".to_owned(),
+                )
+                .into());
             }
         }
         let Some(key) = &self.key else {
@@ -319,9 +319,10 @@ impl Reader {
         if text.is_some() {
             return match by.is_none_or(|by| by == key) {
                 true => Ok(verify(key).map(|_| SignatureState::ByRequiredKey(key.clone()))?),
-                false => {
-                    Err(wrong("it was made with a key other than the required key".into()).into())
-                }
+                false => Err(wrong(
+                    "the signature was made with a key other than the required key".into(),
+                )
+                .into()),
             };
         }
         let stated = self.statements.iter().any(|statement| {
@@ -331,8 +332,7 @@ impl Reader {
         match stated {
             true => Ok(SignatureState::ByLedgerStatement(key.clone())),
             false => Err(wrong(
-                "the bundle is not signed with the required key, nor was the \
-                ledger signed with it after the run"
+                "neither the bundle nor the ledger after the run was signed with the required key"
                     .into(),
             )
             .into()),
@@ -376,11 +376,12 @@ impl Reader {
         let gives = verdict.verdict.label();
         let stated =
             stated_verdict(directory).map_or(String::new(), |stated| match stated == gives {
-                true => format!(
-                    "; its verdict and the verdict from the evidence are the same: \
-                 {gives}"
-                ),
-                false => format!("; it states {stated}, but the evidence results in {gives}"),
+                true => {
+                    format!("; its verdict and the verdict from the evidence are the same: {gives}")
+                }
+                false => {
+                    format!("; it states {stated}, but the verdict from the evidence is {gives}")
+                }
             });
         for (name, standing) in [("verdict.json", custody.verdict), ("report.html", custody.report)]
         {

@@ -8,7 +8,8 @@ use super::{CustodyChecks, DerivedFileState, LoadedBundle, SignatureState};
 use crate::error::RunnerError;
 use crate::exit::Exit;
 
-/// Runs of a directory, with doubts and remarks about the directory.
+/// Runs of a directory. Also lists which evidence of the directory is not confirmed or was not
+/// checked.
 #[derive(Clone, Debug)]
 pub struct RunSet {
     /// Bundles in the order of their start.
@@ -25,8 +26,8 @@ impl RunSet {
         self.runs.iter().map(|run| (&run.bundle, &run.verdict)).collect()
     }
 
-    /// Returns doubts and remarks as lines of text. A line that applies to several runs appears
-    /// once.
+    /// Returns as lines of text which evidence is not confirmed, and which evidence was not
+    /// checked. A line that applies to several runs appears once.
     pub fn lines(&self) -> Vec<String> {
         let own = CustodyChecks {
             seal_sha256: String::new(),
@@ -55,7 +56,7 @@ impl RunSet {
         own.lines().into_iter().chain(of_runs).collect()
     }
 
-    /// Changes exit codes 0 and 1 to 3 if there are doubts.
+    /// Changes exit codes 0 and 1 to 3 if some evidence is not confirmed.
     pub fn apply_doubts(&self, exit: Exit) -> Exit {
         let doubted =
             !self.doubts.is_empty() || self.runs.iter().any(|run| run.display_exit() != Exit::Ok);

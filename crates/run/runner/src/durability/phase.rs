@@ -57,7 +57,7 @@ fn with_ids(url: &str, uid: u32, gid: u32) -> String {
 
 impl DurabilityRequest {
     /// Returns the request for a plan's durability test. `seed` determines the addresses of the
-    /// writes and the times of the cuts.
+    /// writes and the times at which the target is interrupted.
     #[must_use]
     pub fn of_phase(
         phase: &DurabilityPhase,
@@ -152,7 +152,7 @@ fn only_once() -> RunnerError {
 /// Checks before the load that the run's durability test can be executed after the load.
 ///
 /// # Errors
-/// The run is one of several, the witness is on the target, or the witness cannot be reached.
+/// The run is one of several runs, the witness is on the target, or the witness cannot be reached.
 pub(crate) fn check_phase(request: &RunRequest<'_>) -> Result<(), RunnerError> {
     let Some(durability) = request_of_run(request, "run") else { return Ok(()) };
     if request.experiment.is_some() {
@@ -176,7 +176,7 @@ pub(crate) fn run_phase(
 ) -> Option<DurabilityTest> {
     let durability = request_of_run(request, run_id)?;
     let stop = request.config.interrupt;
-    listener.part("durability test: cutting the target off");
+    listener.part("durability test: interrupting the target");
     let operator = Operator::of_run(request.config.places, run_id);
     let ask = |text: &str, listener: &mut dyn Listener| {
         let (file, how) = operator.ask(text);

@@ -12,7 +12,8 @@ use plimsoll_sys::clock::monotonic_ns;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Maximum number of bytes of stdout, and of stderr, in the evidence.
+/// The evidence contains at most this number of bytes of stdout, and at most this number of bytes
+/// of stderr.
 const OUTPUT_BYTES_MAX: u64 = 4096;
 /// Interval at which the thread checks whether the command has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);

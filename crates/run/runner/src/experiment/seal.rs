@@ -123,8 +123,8 @@ pub fn check(
             return Err(refuse(format!("the seal of the experiment ({SEAL}) is missing")));
         }
         SealState::Missing => remarks.push(format!(
-            "{FILE} and the report are not sealed: they were written by an older \
-                version of Plimsoll"
+            "{FILE} and the report are not sealed: they were written by an older version of \
+             Plimsoll"
         )),
         SealState::Broken(what) => return Err(refuse(format!("the seal is broken: {what}"))),
     }
@@ -155,8 +155,7 @@ fn check_runs(record: &Record, runs: &[LoadedBundle]) -> Result<DoubtsAndRemarks
         if own.is_none_or(|own| own.id != record.id || own.kind != record.kind) {
             let of = own.map_or("none".to_owned(), |own| own.id.clone());
             return Err(format!(
-                "the run {} does not belong to this experiment (its experiment: \
-                {of})",
+                "the run {} does not belong to this experiment (its experiment: {of})",
                 run.run_id
             ));
         }
@@ -164,8 +163,8 @@ fn check_runs(record: &Record, runs: &[LoadedBundle]) -> Result<DoubtsAndRemarks
         match listed {
             Some(listed) if own.is_some_and(|own| own.arm != listed.arm) => {
                 return Err(format!(
-                    "{FILE} and the run's own evidence state different arms for \
-                    the run {}",
+                    "{FILE} and the run's own evidence state different arms of the experiment for \
+                     the run {}",
                     run.run_id
                 ));
             }
@@ -207,8 +206,7 @@ fn check_runs(record: &Record, runs: &[LoadedBundle]) -> Result<DoubtsAndRemarks
     if in_order && missing.is_empty() && numbers.len() < last as usize {
         let of = (1..=last).find(|number| !numbers.contains(number)).unwrap_or(last);
         doubts.push(format!(
-            "run {of} of this experiment is missing, although the later run \
-            {last} exists"
+            "run {of} of this experiment is missing, although the later run {last} exists"
         ));
     }
     // Before rules version 17, an interrupted run and its repetition had the same number, and only

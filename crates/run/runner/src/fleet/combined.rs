@@ -2,8 +2,8 @@
 //!
 //! Counts, bytes and latency sums are added; histograms are added bucket by bucket. The requirement
 //! per host is multiplied by the number of hosts. Properties of single hosts are only in the hosts'
-//! bundles. If all hosts have the same value, the combined run has this value, and otherwise that
-//! of the first host.
+//! bundles. If all hosts agree on a value, the combined run has this value; otherwise it has the
+//! value of the first host.
 
 use std::collections::BTreeMap;
 
@@ -89,8 +89,8 @@ pub(super) fn combine(
     let (plan_text, resolved) = plan;
     let plan_sha256 = resolved.sha256_hex().unwrap_or_default();
     let count = u32::try_from(fleet.counted().count()).unwrap_or(u32::MAX);
-    // If hosts ran at different times, their values are added, but they have no common measurement
-    // window.
+    // Hosts that ran at different times have no common measurement window, so they have no merged
+    // series. Their totals are added nevertheless.
     let merged = merged.filter(|_| fleet.window.is_some_and(|window| !window.cut));
     let run = combine_runs(fleet, plan_sha256, hosts, merged.is_some());
     let merged = merged.cloned().unwrap_or_default();
@@ -153,8 +153,8 @@ fn data_origin(hosts: &[Bundle]) -> Option<String> {
     found.into_iter().next()
 }
 
-/// Returns the measured phase, with the mean duration of the hosts' phases. Their durations differ
-/// by less than half an interval.
+/// Returns the measured phase of the combined run. Its duration is the mean of the hosts'
+/// durations, which differ by less than half an interval.
 fn measured(start_ns: u64, hosts: &[Bundle]) -> Phase {
     let phases = || hosts.iter().filter_map(|bundle| bundle.run.measure());
     let count = phases().count().max(1) as u64;
@@ -256,7 +256,7 @@ fn observed(hosts: &[Bundle]) -> Observed {
     let mut observed = Observed::default();
     observed.cpu.busy_avg = busy.sum::<Option<f64>>().map(|sum| sum / hosts.len().max(1) as f64);
     observed.unknown.push(ObservationGap {
-        what: "devices below the targets, and the hosts".to_owned(),
+        what: "underlying devices of the targets, and the hosts".to_owned(),
         why: "each host observed only its own devices".to_owned(),
         remedy: "the bundle of each host".to_owned(),
     });
@@ -315,8 +315,8 @@ mod tests {
 
     #[test]
     fn of_all_hosts_so_many_times_as_much_is_required_and_latencies_stay() {
-        let text = "version = 1\nname = \"p\"\n[requirement]\niops = 1000\nread_latency_avg = \"20ms\"\n\
-            [target]\npath = \"/x\"\n[workload.matrix]\nfile_size = \"1GiB\"\n";
+        let text = "version = 1\nname = \"p\"\n[requirement]\niops = 1000\nread_latency_avg = \
+                    \"20ms\"\n[target]\npath = \"/x\"\n[workload.matrix]\nfile_size = \"1GiB\"\n";
         let plan = plimsoll_plan::Plan::parse(text, "p.toml").unwrap().resolve();
         let of_four = scale_requirement(plan.clone(), 4).requirement.unwrap();
         let of_one = plan.requirement.unwrap();
@@ -326,10 +326,11 @@ mod tests {
 
     #[test]
     fn rates_of_windows_are_of_all_hosts_and_shares_and_times_stay() {
-        let text = "version = 1\nname = \"p\"\n[requirement.before]\niops = 1000\n[requirement.during]\n\
-            iops = \"70% of before\"\noutage_max = \"9s\"\n[target]\npath = \"/x\"\n[workload.matrix]\n\
-            file_size = \"1GiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n[[event]]\n\
-            name = \"e\"\nat = \"30s\"\nrun = [\"true\"]\n";
+        let text = "version = 1\nname = \"p\"\n[requirement.before]\niops = \
+                    1000\n[requirement.during]\niops = \"70% of before\"\noutage_max = \
+                    \"9s\"\n[target]\npath = \"/x\"\n[workload.matrix]\nfile_size = \
+                    \"1GiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \
+                    \"10s\"\n[[event]]\nname = \"e\"\nat = \"30s\"\nrun = [\"true\"]\n";
         let plan = plimsoll_plan::Plan::parse(text, "p.toml").unwrap().resolve();
         let of_four = scale_requirement(plan.clone(), 4).requirement.unwrap().windows;
         let of_one = plan.requirement.unwrap().windows;
@@ -341,8 +342,8 @@ mod tests {
     fn of_hosts_that_differ_the_sum_of_what_each_requires_is_required() {
         let plan = |iops: &str| {
             let text = format!(
-                "version = 1\nname = \"p\"\n[requirement]\n{iops}\n[target]\npath = \"/x\"\n[workload.matrix]\n\
-                 file_size = \"1GiB\"\n"
+                "version = 1\nname = \"p\"\n[requirement]\n{iops}\n[target]\npath = \
+                 \"/x\"\n[workload.matrix]\nfile_size = \"1GiB\"\n"
             );
             plimsoll_plan::Plan::parse(&text, "p.toml").unwrap().resolve()
         };
@@ -360,8 +361,9 @@ mod tests {
 
     #[test]
     fn of_hosts_that_carry_shares_the_plans_own_is_required() {
-        let text = "version = 1\nname = \"p\"\n[requirement]\niops = 1000\n[target]\nnfs = [\"nfs://f/a\", \"nfs://f/b\"]\n\
-            [workload.matrix]\nfile_size = \"1GiB\"\n[fleet]\nnames = [\"a\", \"b\"]\ncarries = \"share\"\n";
+        let text = "version = 1\nname = \"p\"\n[requirement]\niops = 1000\n[target]\nnfs = \
+                    [\"nfs://f/a\", \"nfs://f/b\"]\n[workload.matrix]\nfile_size = \
+                    \"1GiB\"\n[fleet]\nnames = [\"a\", \"b\"]\ncarries = \"share\"\n";
         let plan = plimsoll_plan::Plan::parse(text, "p.toml").unwrap();
         let own = ["a", "b"].map(|host| plan.on_host(host, &[]).unwrap().resolve());
         let hosts: Vec<&ResolvedPlan> = own.iter().collect();

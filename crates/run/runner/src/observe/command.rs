@@ -150,15 +150,14 @@ impl RunningCommand {
 
 fn start(command: &[String]) -> Result<Child, RunnerError> {
     let [program, arguments @ ..] = command else {
-        return Err(RunnerError::usage("no command was given to observe"));
+        return Err(RunnerError::usage("the command to observe is missing"));
     };
     // The command's output goes to stderr; stdout is reserved for Plimsoll's output.
     adopt_orphans();
     let child = Command::new(program).args(arguments).stdout(std::io::stderr()).spawn();
     child.map_err(|error| {
         RunnerError::usage(format!("cannot start {program}: {error}")).hint(
-            "append the command after --, with its full path, or with a name that is found \
-                in PATH",
+            "append the command after --, with its full path, or with a name that is found in PATH",
         )
     })
 }

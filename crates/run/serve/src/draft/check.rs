@@ -20,16 +20,15 @@ use super::{NAME, model_limits};
 
 /// Maximum length of a plan's name. The name becomes part of a directory name.
 const NAME_LENGTH_MAX: usize = 160;
-/// Maximum number of points of a sweep; the command line accepts more.
+/// Maximum number of points of a sweep. The command line accepts sweeps with more points.
 const POINTS_MAX: usize = 1_000;
-/// Result of checking a plan.
 #[derive(Debug, Default, Serialize)]
 pub struct PlanCheck {
     /// Text of the plan. If the user submitted a fio job, the texts of the plans that were
     /// generated from it.
     pub text: String,
     pub problems: Vec<PlanError>,
-    /// Reason why this server may not start the plan; `None` if it may.
+    /// Reason why this server refuses to start the plan; `None` if it accepts the plan.
     pub refused: Option<String>,
     /// True if the plan is refused because no server could run it. False if only this server
     /// forbids it.
@@ -74,7 +73,6 @@ pub fn check(text: &str, goal: RunGoal, allow: &Allow) -> PlanCheck {
     }
 }
 
-/// Checks a parsed plan.
 pub(super) fn check_parsed(
     check: PlanCheck,
     plan: Plan,
@@ -124,7 +122,7 @@ pub(super) fn check_name(plan: &ResolvedPlan) -> Result<(), String> {
     check_accepted(&plan.evidence.accept_unknown).map_err(|error| error.message)
 }
 
-/// Returns the reason why a plan may not start on this server.
+/// Checks that this server accepts a plan. The error is the reason for the refusal.
 pub(super) fn check_startable(
     plan: &ResolvedPlan,
     goal: RunGoal,
@@ -133,7 +131,7 @@ pub(super) fn check_startable(
     check_plan(plan, goal).and_then(|()| check_allowed(plan, goal, allow))
 }
 
-/// Returns the reason why no server could start a plan.
+/// Checks that a server can start the plan at all. The error is the reason why no server can.
 fn check_plan(plan: &ResolvedPlan, goal: RunGoal) -> Result<(), String> {
     check_name(plan)?;
     if goal == RunGoal::LoadLine && point_count(plan).is_some() {
@@ -152,7 +150,8 @@ fn check_plan(plan: &ResolvedPlan, goal: RunGoal) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the reason why this server, in contrast to others, may not start a plan.
+/// Checks the limits of this server; other servers may accept the same plan. The error is the
+/// reason for the refusal.
 fn check_allowed(plan: &ResolvedPlan, goal: RunGoal, allow: &Allow) -> Result<(), String> {
     if let Some(points) = point_count(plan).filter(|points| *points > POINTS_MAX) {
         return Err(format!(
@@ -194,8 +193,7 @@ fn estimate(
             let steps = Preflight::steps(plan, &range, false, false, false)?;
             let loads = steps.listing.join(", ");
             messages.say(&format!(
-                "a search for the load line, {loads}: at most {} steps, each of them a separate \
-                 run",
+                "a search for the load line, {loads}: at most {} steps, each of them a separate run",
                 steps.measurements
             ));
             steps

@@ -14,9 +14,8 @@ use super::goal::RunGoal;
 
 /// Maximum length of a job. Typical fio jobs have a few KiB.
 const JOB_BYTES_MAX: usize = 64 << 10;
-/// Maximum number of stages; the command line accepts more.
+/// Maximum number of stages of a job. The command line accepts jobs with more stages.
 const STAGES_MAX: usize = 100;
-/// Name for a job that has no name.
 const NAME: &str = "fio-job";
 const NAME_LENGTH_MAX: usize = 80;
 

@@ -41,8 +41,8 @@ pub fn is_model(target: &Target) -> bool {
     matches!(target.kind, TargetKind::Model { .. })
 }
 
-/// Rejects a plan on a model if the model is not a shipped one, if the changes to it exceed the
-/// limits of the Models page, or if the run would use too much memory or processor time.
+/// Rejects a plan on a model if the model is not shipped with Plimsoll, if the changes to it exceed
+/// the limits of the Models page, or if the run would use too much memory or processor time.
 ///
 /// # Errors
 /// A sentence that states the exceeded limit.

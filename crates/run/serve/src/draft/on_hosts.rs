@@ -41,7 +41,7 @@ pub fn check(text: &str, goal: RunGoal, hosts: &[String], fleet: Option<&Fleet>)
     }
 }
 
-/// Returns the hosts that will run the plan, or the reason why they may not run it.
+/// Returns the hosts that will run the plan, or the reason why the plan is refused.
 fn startable_hosts(
     plan: &ResolvedPlan,
     goal: RunGoal,
@@ -53,7 +53,8 @@ fn startable_hosts(
     };
     let Some(runner) = &fleet.runner else {
         return Err(
-            "this server may not start runs on the fleet: restart it with --allow-fleet".to_owned()
+            "this server is not allowed to start runs on the fleet: restart it with --allow-fleet"
+                .to_owned(),
         );
     };
     if goal == RunGoal::LoadLine {
@@ -72,7 +73,7 @@ fn startable_hosts(
     names.sort();
     if placement.agents.is_some() || !placement.labels.is_empty() {
         return Err("remove fleet.agents and fleet.labels from the plan, because the hosts are \
-         selected on this page"
+                    selected on this page"
             .to_owned());
     }
     match names.is_empty() || names == hosts {

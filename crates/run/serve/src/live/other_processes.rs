@@ -42,7 +42,7 @@ impl OtherProcesses {
     }
 
     /// Returns the state of every process, without charts. Polls all processes in parallel, so that
-    /// a stopped process does not delay the others.
+    /// a stopped process does not delay the responses of other processes.
     pub fn all(&self) -> Vec<State> {
         let processes: Vec<u32> =
             process_status::processes(&self.places).into_iter().take(LISTED_MAX).collect();
@@ -100,7 +100,7 @@ impl OtherProcesses {
             return Ok(frames);
         }
         // The lock is not held during this request, so that a process that does not respond does
-        // not delay the others.
+        // not delay requests to other processes.
         let first = self.one(process)?;
         let mut streams = lock(&self.streams);
         if let Some(frames) = known(&streams) {

@@ -153,11 +153,11 @@ fn reads_at_devices(state: &State) -> Option<String> {
     let shown = Unit::Share.show(share, Letters::Unicode);
     Some(match share {
         0.0..1.05 => format!(
-            "In this phase {name} read {shown} of the bytes that the load read; the rest came from other \
-             devices or a cache."
+            "In this phase, {name} read {shown} of the bytes that the load read; the other bytes \
+             came from other devices or from a cache."
         ),
         _ => format!(
-            "In this phase {name} read {shown} of the bytes that the load read: the device's \
+            "In this phase, {name} read {shown} of the bytes that the load read: the device's \
              blocks are larger than the requests, or other processes also read from this device."
         ),
     })
@@ -281,22 +281,21 @@ fn bytes_moved(state: &State) -> Option<Plot> {
     plot_unless_empty("live-moved", title, Axis::linear("bytes", Unit::Bandwidth), marks)
 }
 
-/// Returns the chart of the rate of each host of a fleet, stacked.
+/// Returns a chart in which the rates of all hosts of a fleet are stacked.
 fn hosts(state: &State) -> Option<Plot> {
     stacked("live-hosts", "Rate by host", &state.charts.hosts)
 }
 
-/// Returns the chart of the sources or destinations of the load's bytes, for targets that do not
-/// report these. The chart shows how many bytes the busiest underlying device transferred; the
-/// remaining bytes were served by the layers above it.
+/// If the target does not report which layer served the bytes of the load, returns a chart that
+/// estimates it. The chart shows how many bytes the busiest underlying device transferred. The
+/// layers above this device served the remaining bytes.
 fn device_and_cache_split(state: &State, way: &str) -> Option<Plot> {
     let (reported, title, above) = match way {
-        "read" => (&state.charts.read_of, "Where reads came from", "caches above it"),
+        "read" => (&state.charts.read_of, "Where reads came from", "caches above the device"),
         _ => (
             &state.charts.written_to,
             "Where writes went",
-            "caches above it (not yet written \
-            back)",
+            "caches above the device (not yet written back)",
         ),
     };
     if !reported.columns.is_empty() {
@@ -415,7 +414,9 @@ mod tests {
         let drawn =
             charts(&state(&[("device.md0.read_bytes", 9e5), ("device.sda.read_bytes", 1e6)]));
         assert!(drawn.contains("live-answered-read"), "{drawn}");
-        assert!(drawn.contains("caches above it") && !drawn.contains("live-answered-written"));
+        assert!(
+            drawn.contains("caches above the device") && !drawn.contains("live-answered-written")
+        );
         assert!(!charts(&state(&[])).contains("live-answered"), "what is not seen is not reported");
         let reported =
             charts(&state(&[("device.sda.read_bytes", 1e6), ("model.node0.read.dram", 5.0)]));

@@ -116,8 +116,9 @@ pub fn mark_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
     let (Some(one), None) = (requested.next(), requested.next()) else {
         let says = match waiting.len() {
             0 => "no run waits for an operator".to_owned(),
-            _ => "several runs wait for their operator, so the request must name one of them"
-                .to_owned(),
+            _ => "several runs wait for an operator, so the request must contain the name of one \
+                  run"
+            .to_owned(),
         };
         return Err(Problem::new(StatusCode::CONFLICT, says).hint("reload the page of the run"));
     };

@@ -40,7 +40,8 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
             "kind" => Some(kind.clone()),
             "name" if gallery_plan(&kind).is_none() => Some(format!("my-{kind}")),
             "plan" => copied.clone(),
-            // A job states its own target, so the form has no initial target.
+            // A fio job states its own target, so the target field of the web form is initially
+            // empty.
             "place" if kind == "fio" && chosen.is_none() => None,
             "place_kind" => first_place.as_ref().map(|(kind, _)| kind.clone()),
             "place" => first_place.as_ref().map(|(_, place)| place.clone()),
@@ -163,7 +164,7 @@ fn begin(site: &Site, request: &PageRequest, checked: &mut PlanCheck) -> Result<
             let (driver, places) = runner.select(&plan.resolve(), hosts)?;
             Options { driver: Some(driver), ..Options::new(places) }
         }
-        _ => return Err(Problem::forbidden("this server may not start runs on a fleet")),
+        _ => return Err(Problem::forbidden("this server is not allowed to start runs on a fleet")),
     };
     site.live.start(work, options, checked.time_max, move || known.invalidate())?;
     site.access.record(&request.identity, &started);

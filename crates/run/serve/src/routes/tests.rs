@@ -1,4 +1,4 @@
-//! Tests that send requests to every route of the table.
+//! Sends requests to every route of the table.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use crate::tokens::{Sessions, Tokens};
 const LOOKS: &str = "looks-0123456789abcdef";
 const RUNS: &str = "runs-0123456789abcdef";
 
-/// Creates a site without runs, optionally with tokens.
+/// Creates a site without runs. If `asks` is true, the site requires a token.
 fn site(directory: &Path, asks: bool) -> Arc<Site> {
     let file = directory.join("tokens");
     std::fs::write(&file, format!("view {LOOKS}\nrun {RUNS}\n")).unwrap();
@@ -47,7 +47,7 @@ fn site(directory: &Path, asks: bool) -> Arc<Site> {
     Arc::new(Site::new(access, catalogue, places, Allow::default(), None).unwrap())
 }
 
-/// Returns the status, headers and text of the response.
+/// Sends a request. Returns the status, headers and text of the response.
 fn send(site: &Arc<Site>, request: Request<Body>) -> (StatusCode, axum::http::HeaderMap, String) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -72,7 +72,7 @@ fn empty(builder: axum::http::request::Builder) -> Request<Body> {
 fn every_route_asks_for_its_role() {
     let directory = tempfile::tempdir().unwrap();
     for route in ROUTES {
-        // Wrong tokens are counted, so each route uses a different site.
+        // The site counts wrong tokens, so each route gets a new site.
         let site = site(directory.path(), true);
         let named = |token: &str| request(route).header(AUTHORIZATION, format!("Bearer {token}"));
         let (status, headers, _) = send(&site, empty(request(route)));
@@ -91,7 +91,7 @@ fn every_route_asks_for_its_role() {
         }
         let (status, _, text) = send(&site, empty(named(RUNS)));
         let let_in = ![StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED].contains(&status);
-        // A login with an empty token does not open a session.
+        // A login with an empty token is refused.
         assert!(let_in || route.path == "/login", "{}: {status} {text}", route.path);
         assert!(status.as_u16() < 500, "{}: {status} {text}", route.path);
     }

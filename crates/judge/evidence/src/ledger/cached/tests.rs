@@ -1,5 +1,4 @@
-//! After any change of the file, the cached ledger must return the same as a read from the first
-//! line.
+//! After every change of the file, the cached ledger must return the same entries as a full read.
 
 use std::fs::{self, FileTimes, OpenOptions};
 use std::io::Write;
@@ -37,7 +36,7 @@ impl Case {
         fs::write(self.ledger.path(), bytes).unwrap();
     }
 
-    /// Reads the ledger twice, because the first read must not cache an error. Returns the ledger's
+    /// Reads the ledger twice, to show that the first read does not cache an error. Returns the
     /// number of lines.
     #[track_caller]
     fn lines(&self) -> usize {
@@ -49,7 +48,7 @@ impl Case {
         fresh.0.len()
     }
 
-    /// Asserts that the first and the second read report the ledger as broken at this line.
+    /// Asserts that two successive reads report the ledger as broken at this line.
     #[track_caller]
     fn is_broken_at(&self, at: u64) {
         let fresh = self.ledger.read_links().unwrap_err().to_string();
@@ -63,8 +62,7 @@ impl Case {
         }
     }
 
-    /// Returns true if both results share the same memory, which shows that no line was parsed
-    /// again.
+    /// Returns true if both results are in the same memory. No line was then parsed again.
     fn is_shared_with(&self, earlier: &Arc<Vec<Link>>) -> bool {
         Arc::ptr_eq(earlier, &self.kept.read().unwrap().0)
     }
@@ -151,7 +149,7 @@ fn detects_appended_lines_that_break_the_chain() {
     assert_eq!(case.lines(), 5);
 }
 
-/// If a writer is killed, a torn line remains, and the next writer moves it to another file.
+/// If a writer is killed, a torn line remains. The next writer moves it to another file.
 #[test]
 fn reports_a_torn_line_until_it_is_moved_away() {
     let case = Case::new();
@@ -162,7 +160,7 @@ fn reports_a_torn_line_until_it_is_moved_away() {
     assert!(case.is_shared_with(&three), "the whole lines are known");
     case.enter("d");
     assert_eq!(case.lines(), 4);
-    // Part of a cached line is missing.
+    // The file was truncated, so it lacks a line that is in the cache.
     let text = case.bytes();
     case.write(&text[..text.len() - 9]);
     case.is_broken_at(4);

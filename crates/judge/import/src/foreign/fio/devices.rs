@@ -51,8 +51,8 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     };
     let (read, write) = (side(true), side(false));
     let (Some(read_bytes), Some(written_bytes)) = (read.bytes, write.bytes) else {
-        let why = "this version of fio counts the device's requests, each of which may be only a \
-         part of an operation";
+        let why = "this version of fio counts the requests of the device, and one operation may \
+                   consist of several requests";
         let remedy = "fio 3.36 or later, or `plimsoll observe`";
         bundle.observed.unknown.push(ObservationGap::of_storage("moved", why.into(), remedy));
         return;

@@ -16,13 +16,13 @@ const ANY_PER_S: f64 = 1e12;
 pub const RULE: Rule = Rule {
     id: "beyond-any-link",
     asks: "is the bandwidth higher than the link allows, or is an operation faster than any \
-        possible link?",
-    explains: "The rule compares reads and writes separately with the declared rate of the \
-     slowest link (`--link`; links are full duplex). The speed of an operation is its size divided \
-     by its latency. The fastest read must not be faster than the declared link, and no operation \
-     may be faster than 1 TB/s, which is twice the bandwidth of a server's memory. If an operation \
-     is faster, its data did not cross the link, it moved no data at all, or a figure is \
-     misprinted.",
+           possible link?",
+    explains: "The rule compares the read bandwidth and the write bandwidth, each on its own, with \
+               the declared rate of the slowest link (`--link`; links are full duplex). The speed \
+               of an operation is its size divided by its latency. The fastest read must not be \
+               faster than the declared link, and no operation may be faster than 1 TB/s, which is \
+               twice the bandwidth of a server's memory. If an operation is faster, its data did \
+               not cross the link, it moved no data at all, or a figure is misprinted.",
     needs: "a bandwidth and the link's rate (`--link`), or the size and the latency of an operation",
     check,
 };
@@ -83,7 +83,7 @@ fn over_link(kind: &Kind, sum: Span, link: f64) -> Option<Finding> {
     };
     let amount = format::bytes_per_s(sum.value);
     let request = "the port counters of the link and of the storage, and the name of any cache \
-     between the load and the link";
+                   between the load and the link";
     if sum.least > carries * (1.0 + LINK_SLACK) {
         let says = format!(
             "{amount} {word} over a link that transfers at most {}{}: this is {} the maximum",
@@ -143,8 +143,7 @@ fn one(
             format::bytes_per_s(link)
         );
         Finding::new(Severity::Doubtful, says(&limit)).with_fields(fields).with_request(
-            "the source of the data, such as the page cache, holes in the file or a client's \
-             cache",
+            "the source of the data, such as the page cache, holes in the file or a client's cache",
         )
     })
 }

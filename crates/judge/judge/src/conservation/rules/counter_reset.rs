@@ -1,7 +1,7 @@
 //! Operations that were in flight when a tool reset its counters in the middle of a run.
 //!
-//! fio resets its counters at the end of a ramp and at each step of a latency search. Operations in
-//! flight at that moment are included in the bytes, but not in the number of operations. These
+//! fio resets its counters at the end of a ramp and at each step of a latency search. Operations
+//! that are in flight at that moment add to the bytes, but not to the number of operations. These
 //! operations started before the interval from which the rates are computed.
 
 use plimsoll_evidence::tool_result::{CounterReset, Kind, Operation, Part};

@@ -14,21 +14,21 @@ const SLACK: f64 = 0.1;
 /// Usual time between two samples of a tool (fio's `bwavgtime`). A shorter time yields more
 /// samples.
 const SAMPLE_S: f64 = 0.5;
-/// Number of intervals at the start and the end of a run that may lack a sample.
+/// Number of samples that may be missing, because the tool may take no sample in the first and in
+/// the last interval of a run.
 const SAMPLES_MISSING: f64 = 2.0;
 
 pub const RULE: Rule = Rule {
     id: "interval-within-total",
-    asks: "does one interval contain, or do all intervals together contain, more operations than \
-        the whole run?",
+    asks: "do the intervals, singly or together, contain more operations than the whole run?",
     explains: "The operations of an interval are a part of the operations of the run. If the rate \
-     of an interval multiplied by its length exceeds the total of the run, a counter wrapped \
-     around or was reset. If the sum over all intervals exceeds the total, the intervals belong to \
-     a different run, or one of the two figures was scaled. Also, the smallest sample of the rate, \
-     multiplied by the total time of the samples, cannot exceed the total. The tolerance is 10 %, \
-     because intervals may end late.",
-    needs: "the number of operations, and either their rate in intervals or the smallest sample \
-     of the rate",
+               of an interval multiplied by its length exceeds the total of the run, a counter \
+               wrapped around or was reset. If the sum over all intervals exceeds the total, the \
+               intervals belong to a different run, or one of the two figures was scaled. Also, the \
+               smallest sample of the rate, multiplied by the total time of the samples, cannot \
+               exceed the total. The tolerance is 10 %, because intervals may end late.",
+    needs: "the number of operations, and either their rate in intervals or the smallest sample of \
+            the rate",
     check,
 };
 
@@ -59,8 +59,8 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             let done = point.value * interval_s;
             outcome.check((done > total.most * (1.0 + SLACK) + 1.0).then(|| {
                 let says = format!(
-                    "the interval at {} has a rate of {}, which is {} operations, but the whole \
-                     run has only {}",
+                    "the interval at {} has a rate of {}, which is {} operations, but the whole run \
+                     has only {}",
                     format::time(point.at_s * 1e9),
                     per_s(point.value),
                     format::number(done),
@@ -109,7 +109,7 @@ fn check_samples(
     let done = min.least * time_s;
     outcome.check((done > total.most * (1.0 + SLACK)).then(|| {
         let says = format!(
-            "{}{} samples of {}/s or more are at least {}, but the whole run has only {}",
+            "{}{} samples of {}/s or more add up to at least {}, but the whole run has only {}",
             whose(part, operation),
             format::number(samples.value),
             format_value(min.value),
@@ -150,7 +150,7 @@ mod tests {
         };
         assert_eq!(findings(15_782.0, 1.0), (1, 0));
         assert_eq!(findings(31_564.0, 1.0), (1, 1));
-        // Samples of several threads are at the same time.
+        // Several threads can record samples with the same time.
         assert_eq!(findings(31_564.0, 2.0), (0, 0));
     }
 

@@ -12,9 +12,9 @@ pub const RULE: Rule = Rule {
      an operation took longer, it ended after the interval that was used to compute the rates: its \
      bytes are counted, but not all of its time. The whole load took at least as long as this \
      operation, so the bandwidth is at most the bytes divided by the time of this operation. A \
-     warm-up before the run is added to its length. If the result does not state the warm-up, and \
-     operations may have been in flight at its end, the outcome is unknown. Flushes are checked \
-     only if they have a separate run time.",
+     warm-up before the run is added to the length of the run. If the result does not state the \
+     warm-up, and operations may have been in flight at its end, the outcome is unknown. Flushes \
+     are checked only if they have a separate run time.",
     needs: "a latency and the length of the run",
     check,
 };

@@ -16,28 +16,29 @@ const SHARE_MIN: f64 = 0.5;
 /// this share. Threads start and stop at different times, but their rates are computed with the
 /// longest of their run times.
 const ENDS: f64 = 0.01;
-/// The effects of the start and the end of a run are small if each slot runs at least this number
-/// of operations.
+/// If each slot runs at least this number of operations, the start and the end of the run have only
+/// a small effect.
 const ROUNDS_MIN: f64 = 10.0;
 /// A time without operations counts as missing load if it is at least this long. On a busy host or
-/// with a CPU limit, a generator may not run for 100 ms at a time, which can be most of a short
+/// with a CPU limit, a generator can get no CPU for 100 ms at a time, which can be most of a short
 /// run.
 const IDLE_S_MIN: f64 = 0.5;
 
 pub const RULE: Rule = Rule {
     id: "littles-law",
     asks: "do rate, latency and the number of operations in flight agree?",
-    explains: "The mean number of operations in flight is rate × mean latency, regardless of \
-        their order and distribution (J. D. C. Little, 1961). It cannot be larger than the depth: \
-        otherwise the rate, the latency or the depth is wrong. If the tool replaces each \
-        completed operation immediately, a number below half of the depth means that the latency \
-        omits most of the operations' time, or that a part of the load was missing for some time. \
-        Reads and writes with different run times ran in separate phases and are checked \
-        separately. A thread that flushes has no other operation in flight, so the time of \
-        flushes counts as busy. The tolerance is the rounding of the figures, plus 1 % for \
-        threads that do not end at the same time. If there may have been a warm-up before the \
-        run, the longest latency divided by the length of the run is added, because operations in \
-        flight at the end of the warm-up are counted with their full latency.",
+    explains: "The mean number of operations in flight is rate × mean latency, regardless of their \
+               order and distribution (J. D. C. Little, 1961). It cannot be larger than the depth: \
+               otherwise the rate, the latency or the depth is wrong. If the tool replaces each \
+               completed operation immediately, a number below half of the depth means that the \
+               latency omits most of the operations' time, or that a part of the load was missing \
+               for some time. Reads and writes with different run times ran in separate phases and \
+               are checked separately. A thread that flushes has no other operation in flight, so \
+               the time of flushes counts as busy. The tolerance is the rounding of the figures, \
+               plus 1 % for threads that do not end at the same time. If there may have been a \
+               warm-up before the run, the longest latency divided by the length of the run is \
+               added, because operations in flight at the end of the warm-up are counted with their \
+               full latency.",
     needs: "a rate, a mean latency and the number of operations in flight",
     check,
 };
@@ -119,8 +120,8 @@ struct Flight {
     flushes_unknown: bool,
     /// Number of operations of all parts. `None` if the result does not count them.
     count: Option<f64>,
-    /// Share of the run in which a new operation replaced each completed one. At the end of the
-    /// run, the tool only waits for the last operations.
+    /// Share of the run in which a new operation started whenever an operation completed. At the
+    /// end of the run, the tool only waits for the last operations.
     issuing_share: f64,
     /// Longest run time of the operations, if it is known.
     window_s: Option<f64>,
@@ -226,8 +227,8 @@ impl Flight {
     fn check_depth_per_issuer(&self, each: &Figure) -> Option<Finding> {
         self.mean.is_above(Span::from(each).scaled(1.0 + ENDS)).then(|| {
             let says = format!(
-                "{} = {} operations in flight, but the stated depth is {}: this requires {} \
-                 issuers with this depth, but the number of issuers is not stated",
+                "{} = {} operations in flight, but the stated depth is {}: this requires {} issuers \
+                 with this depth, and the result does not state the number of issuers",
                 self.terms(),
                 format::number(self.mean.value),
                 format::number(each.value),
@@ -243,16 +244,13 @@ impl Flight {
     fn check_in_flight(&self, most: &Figure, kept: bool) -> Option<Finding> {
         let edge = if self.began_before { self.longest_share } else { 0.0 };
         let allowed = Span::from(most).scaled(1.0 + ENDS + edge);
-        let sum = format!(
-            "{} = {} operations in flight, but the depth is {}",
-            self.terms(),
-            format::number(self.mean.value),
-            format::number(most.value)
-        );
+        let sum =
+            format!("{} = {} operations in flight", self.terms(), format::number(self.mean.value));
+        let depth = format::number(most.value);
         let fields = self.fields.iter().cloned().chain([most.field.clone()]);
         if self.mean.is_above(allowed) {
             let says = format!(
-                "{sum} at most: this is {} the depth",
+                "{sum}, but at most {depth} can be in flight: this is {} the depth",
                 format::times(self.mean.value / most.value)
             );
             return Some(
@@ -272,8 +270,8 @@ impl Flight {
         let brief = self.window_s.is_some_and(|window_s| window_s * idle_share < IDLE_S_MIN);
         (kept && self.whole && short && !few && !brief).then(|| {
             let says = format!(
-                "{sum} at all times: the latency omits {} of the time, or a part of the load was \
-                 missing",
+                "{sum}, but {depth} must be in flight at all times: the latency omits {} of the \
+                 time, or a part of the load was missing",
                 format::percent(1.0 - self.mean.value / most.value)
             );
             Finding::new(Severity::Doubtful, says).with_fields(fields).with_request(

@@ -11,9 +11,9 @@ const SHOWN_MAX: usize = 5;
 pub const RULE: Rule = Rule {
     id: "lost-parts",
     asks: "does the result contain as many ranks, hosts and jobs as it states?",
-    explains: "A result that states a number of ranks, hosts, jobs or rows should contain exactly \
-     as many. Missing parts ended early or were left out of the result. Sums are then too small, \
-     and means include only the parts that finished.",
+    explains: "If a result states a number of ranks, hosts, jobs or rows, it must contain exactly \
+               this number of them. Missing parts ended early or were left out of the result. Sums \
+               are then too small, and means include only the parts that finished.",
     needs: "a stated number of ranks, hosts or jobs, and the figures of each",
     check,
 };
@@ -25,7 +25,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         let differs = found < member.stated.least || found > member.stated.most;
         outcome.check(differs.then(|| {
             let mut says = format!(
-                "{} {} are stated, but {} are {}",
+                "the result states {} {}, but {} are {}",
                 format::number(member.stated.value),
                 member.of,
                 format::number(found),
@@ -68,6 +68,6 @@ mod tests {
         assert!(outcome(&member).findings.is_empty());
         (member.found, member.missing) = (3, vec!["rank 2".into()]);
         let says = outcome(&member).findings.remove(0).says;
-        assert_eq!(says, "4 ranks are stated, but 3 are there; missing: rank 2");
+        assert_eq!(says, "the result states 4 ranks, but 3 are there; missing: rank 2");
     }
 }

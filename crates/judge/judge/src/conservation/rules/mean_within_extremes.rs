@@ -11,23 +11,24 @@ const COUNT_MIN: f64 = 20.0;
 /// Tolerance of the bounds of a mean. Tools compute the mean from rounded bins, so it may exceed
 /// its bounds by this share.
 const SLACK: f64 = 0.005;
-/// Tolerance for sums of the stages' means. Some engines take the timestamps of adjacent stages at
-/// slightly different moments.
+/// Tolerance when the mean latencies of the stages are added. In some engines, the end of a stage
+/// and the start of the next stage have slightly different timestamps.
 const STAGES_SLACK: f64 = 0.02;
 
 pub const RULE: Rule = Rule {
     id: "mean-within-extremes",
     asks: "can the mean, extremes, deviation and percentiles describe the same latencies?",
-    explains: "A mean is between the minimum and the maximum. If n values are not negative, none \
-     of them is greater than n times their mean. A share 1 - q of the values is at least p(q), so \
-     the mean is at least (1 - q) × p(q) (A. Markov). All percentiles together yield a lower and \
-     an upper bound of the mean. The deviation limits the distance of a percentile from the mean \
-     (F. Cantelli, 1928: σ × √(q / (1 - q))). The deviation itself is at most √((max - mean) × \
-     (mean - min)) (R. Bhatia, C. Davis, 2000). The mean total latency is the sum of the means of \
-     its stages. fio also prints which share of the completion latencies is in each of several \
-     fixed ranges. The minimum must be in the lowest range with operations, the maximum in the \
-     highest, and the shares bound the mean. Percentiles may be off by the width of their bins and \
-     by one rank.",
+    explains: "A mean is between the minimum and the maximum. If n values are not negative, none of \
+               them is greater than n times their mean. A share 1 - q of the values is at least \
+               p(q), so the mean is at least (1 - q) × p(q) (A. Markov). All percentiles together \
+               yield a lower and an upper bound of the mean. The deviation limits the distance of a \
+               percentile from the mean (F. Cantelli, 1928: σ × √(q / (1 - q))). The deviation \
+               itself is at most √((max - mean) × (mean - min)) (R. Bhatia, C. Davis, 2000). The \
+               mean total latency is the sum of the means of its stages. fio also prints which \
+               share of the completion latencies is in each of several fixed ranges. The minimum \
+               must be in the lowest range with operations, the maximum in the highest, and the \
+               shares bound the mean. Percentiles may be off by the width of their bins and by one \
+               rank.",
     needs: "two or more of mean, minimum, maximum, deviation and percentiles of one latency",
     check,
 };
@@ -251,7 +252,7 @@ fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
     }
     let Some(count) = stated.count.filter(|count| *count >= COUNT_MIN) else { return bounds };
     for (quantile, figure) in &stated.percentiles {
-        // One rank is allowed, because conventions differ.
+        // A percentile may be off by one rank, because tools compute percentiles differently.
         let (low, high) = (quantile - 1.0 / count, quantile + 1.0 / count);
         let word = format::quantile(*quantile);
         if low > 0.0 {
@@ -261,8 +262,7 @@ fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
                 less_says: word.clone(),
                 less: (*figure).into(),
                 more_says: format!(
-                    "the highest value of {word} that the mean and the deviation \
-                    allow,"
+                    "the highest value of {word} that the mean and the deviation allow,"
                 ),
                 more: Span::from(mean).plus(Span::from(stddev).scaled(factor)).widened(SLACK),
                 slack_ns: 0.0,
@@ -307,8 +307,8 @@ fn stages(outcome: &mut RuleResult, part: &Part, operation: &Operation) {
     let fits = added.widened(STAGES_SLACK).meets(Span::from(sum));
     outcome.check((!fits).then(|| {
         let says = format!(
-            "{}the mean times of submission ({}) and completion ({}) sum to {}, but the mean \
-             total is {}",
+            "{}the mean times of submission ({}) and completion ({}) sum to {}, but the mean total \
+             is {}",
             whose(part, operation),
             format::time(a.value),
             format::time(b.value),

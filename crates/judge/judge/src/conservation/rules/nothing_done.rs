@@ -7,10 +7,10 @@ use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity};
 pub const RULE: Rule = Rule {
     id: "nothing-done",
     asks: "did the tool do any work?",
-    explains: "If the operations, bytes and rates of a result are all zero, the tool ran but did \
-        no work: the target could not be opened, or the load was never issued. Zero is not a \
-        measured rate.",
-    needs: "a number of operations, a number of bytes or a rate",
+    explains: "If the operations, bytes and rates of a result are all zero, the tool ran but did no \
+               work: the target could not be opened, or the load was never issued. Zero is not a \
+               measured rate.",
+    needs: "a count of operations, a count of bytes, or a rate",
     check,
 };
 
@@ -23,8 +23,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         outcome.check(Some(
             Finding::new(
                 Severity::Doubtful,
-                "the tool did no work: all its operations, bytes and \
-             rates are zero",
+                "the tool did no work: all its operations, bytes and rates are zero",
             )
             .with_fields([&first.field])
             .with_request("the tool's own log, and a run that did some work"),

@@ -11,13 +11,14 @@ pub const RULE: Rule = Rule {
     id: "rate-size-bandwidth",
     asks: "do rate, size, bandwidth, amounts and time agree?",
     explains: "Bandwidth is rate × size, bytes are operations × size, and a rate is the number of \
-     operations or bytes divided by the run time. A figure that is printed twice must have the \
-     same value. The tolerance is the rounding of the printed digits, plus the operations in \
-     flight when the tool reset its counters (for example at the end of a warm-up), because the \
-     tool counts their bytes but not the operations. If the two sides differ by the ratio of two \
-     units that are often confused (8, 1.024, 1.048576, 1000), the finding names these units. The \
-     finding lists first those figures of a failed equation that occur in no correct equation.",
-    needs: "a rate, a size and a bandwidth, or the run time and a number of operations or bytes",
+               operations or bytes divided by the run time. A figure that is printed twice must \
+               have the same value. The tolerance is the rounding of the printed digits, plus the \
+               operations in flight when the tool reset its counters (for example at the end of a \
+               warm-up), because the tool counts their bytes but not the operations. If the two \
+               sides differ by the ratio of two units that are often confused (8, 1.024, 1.048576, \
+               1000), the finding names these units. The finding lists first those figures of a \
+               failed equation that occur in no correct equation.",
+    needs: "a rate, a size and a bandwidth, or the run time and a count of operations or bytes",
     check,
 };
 

@@ -9,9 +9,9 @@ pub const RULE: Rule = Rule {
     id: "says-invalid",
     asks: "does the tool itself report errors, or call its result invalid?",
     explains: "Tools may print an error code, failed operations, an early end of the run, or an \
-        invalid phase next to a score that looks normal. The rule repeats a warning of the tool, \
-        but a warning does not affect the outcome.",
-    needs: "a number of errors, or an error message of the tool",
+               invalid phase next to a score that looks normal. The rule repeats a warning of the \
+               tool, but a warning does not affect the outcome.",
+    needs: "an error count, or an error message from the tool",
     check,
 };
 

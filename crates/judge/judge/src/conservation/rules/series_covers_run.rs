@@ -17,10 +17,10 @@ const SECONDS_MAX: f64 = 1.5;
 pub const RULE: Rule = Rule {
     id: "series-covers-run",
     asks: "does the log of a result include the whole run that the figures describe?",
-    explains: "If a log ends before the end of the run, the log was cut off, or the run did \
-     nothing at its end. If a log continues after the run, it contains operations that the figures \
-     should not include. The two ends may differ by a tenth of the run, two intervals or 1.5 s, \
-     whichever is longest.",
+    explains: "If a log ends before the end of the run, the log was cut off, or the run did nothing \
+               at its end. If a log continues after the run, it contains operations that the \
+               figures should not include. The two ends may differ by a tenth of the run, two \
+               intervals or 1.5 s, whichever is longest.",
     needs: "an interval log and the length of the run",
     check,
 };
@@ -49,7 +49,8 @@ fn finding(part: &Part, series: &Series, window_s: f64, window_field: &str) -> O
     let fields = [series.field.as_str(), window_field];
     if end < window_s - allowed {
         let says = format!(
-            "the log of the {} of {} ends after {log}, but the run took {run}: {} of it is missing",
+            "the log of the {} of {} ends after {log}, but the run took {run}: {} of the run is \
+             missing",
             series.quantity.word(),
             series.kind.word(),
             format::percent(1.0 - end / window_s)
@@ -106,7 +107,7 @@ mod tests {
     fn a_log_is_as_long_as_its_run() {
         assert_eq!(says(59.0), None);
         assert_eq!(says(61.0), None);
-        assert!(says(31.0).is_some_and(|says| says.contains("48.33 % of it is missing")));
+        assert!(says(31.0).is_some_and(|says| says.contains("48.33 % of the run is missing")));
         assert!(says(90.0).is_some_and(|says| says.contains("continues to 90 s")));
     }
 }

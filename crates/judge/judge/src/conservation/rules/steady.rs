@@ -24,8 +24,8 @@ pub const RULE: Rule = Rule {
      at most 20 % of the mean of the run, and the line fitted to them may rise or fall by at most \
      10 % of the mean (SNIA SSS PTS 2.0.2, 2.1.24). If they exceed these limits, the run was still \
      filling or emptying a cache, or was disturbed, so its mean depends on its length. SNIA's \
-     rounds take an hour. A run with rounds of a minute that passes was steady, but its rate may \
-     still change later.",
+     rounds take an hour. If rounds of a minute pass, the rate was steady during the run, but it \
+     may still change after this time.",
     needs: "the rate in twenty or more intervals",
     check,
 };

@@ -10,10 +10,10 @@ use super::{rate, usable, window};
 /// If there are at least this number of parts of the same kind, their median counts as the usual
 /// value.
 const PARTS_MIN: usize = 4;
-/// Maximum time of the slowest part, in multiples of the median. On healthy shared file systems,
-/// ranks differ by up to a third (IO500 submissions).
+/// Maximum time of the slowest part, as a multiple of the median time. On healthy shared file
+/// systems, ranks differ by up to a third (IO500 submissions).
 const TIME_MAX: f64 = 1.5;
-/// Minimum rate of the slowest part, as a fraction of the median.
+/// Minimum rate of the slowest part, as a fraction of the median rate.
 const RATE_MIN: f64 = 0.5;
 /// All parts must have run at the same time for at least this share of the total time.
 const OVERLAP_MIN: f64 = 0.8;
@@ -21,10 +21,10 @@ const OVERLAP_MIN: f64 = 0.8;
 pub const RULE: Rule = Rule {
     id: "stragglers",
     asks: "did all ranks, hosts and jobs run at the same time and at about the same speed?",
-    explains: "The rule compares parts of a result that do the same work with their median. A \
-     part is a straggler if it took more than 1.5 times the median time, or had less than half the \
-     median rate. The rates of parts that ran at different times must not be summed: the system \
-     never reached this sum at any time.",
+    explains: "The rule compares parts of a result that do the same work with their median. A part \
+               is a straggler if it took more than 1.5 times the median time, or had less than half \
+               the median rate. The rates of parts that ran at different times must not be summed: \
+               the system never reached this sum at any time.",
     needs: "the times or rates of four or more parts that do the same work",
     check,
 };
@@ -77,8 +77,8 @@ fn of_many(population: &Population) -> Option<Finding> {
         Unit::Bytes => format::bytes,
     };
     let says = format!(
-        "{count} of {} {} are stragglers: {} is {} for the slowest (number {index}), but the \
-         median is {} ({})",
+        "{count} of {} {} are stragglers: {} is {} for the slowest (number {index}), but the median \
+         is {} ({})",
         format::number(population.values.len() as f64),
         population.of,
         population.what,
@@ -87,7 +87,8 @@ fn of_many(population: &Population) -> Option<Finding> {
         format::times(if by_time { worst / usual } else { usual / worst.max(f64::MIN_POSITIVE) })
     );
     Some(Finding::new(Severity::Doubtful, says).with_fields([&population.field]).with_request(
-        "the cause of the stragglers' delay, and the rate while all ranks, hosts or jobs ran",
+        "the reason why the stragglers took longer, and the total rate while all ranks, hosts or \
+         jobs ran",
     ))
 }
 
@@ -113,8 +114,8 @@ fn times(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let (slowest, count) = (slow.clone().max_by(|a, b| a.1.total_cmp(b.1)), slow.count());
     outcome.check(slowest.map(|((part, operation), value)| {
         let says = format!(
-            "{count} of {} parts took more than {TIME_MAX} times the median time: {} of {} took \
-             {}, but the median is {} ({})",
+            "{count} of {} parts took more than {TIME_MAX} times the median time: {} of {} took {}, \
+             but the median is {} ({})",
             parts.len(),
             operation.kind.word(),
             name(part),
@@ -125,7 +126,8 @@ fn times(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
         let field = window(part, operation).map(|w| w.field.clone());
         Finding::new(Severity::Doubtful, says)
             .with_fields(field)
-            .with_request("the cause of the slow parts' delay, and the rate while all parts ran")
+            .with_request("the reason why some parts of the workload were slow, and the total rate \
+                           while all parts ran")
     }));
 }
 
@@ -143,7 +145,8 @@ fn rates(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let (slowest, count) = (slow.clone().min_by(|a, b| a.1.0.total_cmp(&b.1.0)), slow.count());
     outcome.check(slowest.map(|((part, operation), (value, fields))| {
         let says = format!(
-            "{count} of {} parts had less than half the median rate: {} of {} had {} of it",
+            "{count} of {} parts had less than half the median rate: the rate of {} of {} was {} of \
+             the median",
             parts.len(),
             operation.kind.word(),
             name(part),
@@ -151,7 +154,8 @@ fn rates(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
         );
         Finding::new(Severity::Doubtful, says)
             .with_fields(fields.clone())
-            .with_request("the cause of the slow parts' delay, and the rate while all parts ran")
+            .with_request("the reason why some parts of the workload were slow, and the total rate \
+                           while all parts ran")
     }));
 }
 
@@ -179,8 +183,8 @@ fn together(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let share = ((first_end - last_start) / (last - first)).max(0.0);
     outcome.check((last > first && share < OVERLAP_MIN).then(|| {
         let says = format!(
-            "{} parts ran during a total of {}, but all of them ran at the same time for only {} \
-             of this time: their rates must not be summed",
+            "{} parts ran during a total of {}, but all of them ran at the same time for only {} of \
+             this time: their rates must not be summed",
             parts.len(),
             format::time((last - first) * 1e9),
             format::percent(share)
@@ -221,7 +225,7 @@ mod tests {
         assert!(found[0].says.contains("rank 4 took 16 s"), "{found:?}");
         assert_eq!(found[0].fields, ["time[4]"]);
         let found = ranks(&[even, even, even, even, (0.0, 10.0, 2.0)]);
-        assert!(found[0].says.contains("rank 4 had 40 %"), "{found:?}");
+        assert!(found[0].says.contains("of rank 4 was 40 %"), "{found:?}");
         assert!(ranks(&[even, (0.0, 100.0, 1.0)]).is_empty(), "two parts have no usual one");
     }
 

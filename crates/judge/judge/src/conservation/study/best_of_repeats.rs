@@ -18,15 +18,16 @@ const FINER: f64 = 8.0;
 
 pub const RULE: StudyRule = StudyRule {
     id: "best-of-repeats",
-    asks: "does a figure that is published together with its repeats describe all repeats, or \
-        only the best?",
-    explains: "The rule compares a table, a report or another result with the repeats of one run \
-     in the directories below it. If the figure is the mean, median or minimum of all repeats, it \
-     describes all of them. The rule fails if the figure equals the best repeat, or the mean of \
-     some of the best repeats, within the rounding of its digits, and is at least 1 % better than \
-     the mean of all repeats. The other repeats were then left out. The rule applies only if the \
-     figure has enough digits to exclude coincidence. It never applies to rows that list the \
-     repeats one by one.",
+    asks: "does a figure that is published together with its repeats describe all repeats, or only \
+           the best?",
+    explains: "The rule compares the figure of a table, a report or another result with the repeats \
+               of one run, which are in subdirectories of the result's directory. If the figure is \
+               the mean, median or minimum of all repeats, it describes all of them. The rule fails \
+               if the figure equals the best repeat, or the mean of some of the best repeats, \
+               within the rounding of its digits, and is at least 1 % better than the mean of all \
+               repeats. The other repeats were then left out. The rule applies only if the figure \
+               has enough digits to exclude coincidence. It never applies to rows that list the \
+               repeats one by one.",
     check,
 };
 
@@ -172,8 +173,8 @@ fn best(figure: Span, values: &[Span]) -> Option<usize> {
     })
 }
 
-/// Returns the possible values of a figure in MB. A table's heading may not state whether an MB is
-/// 10⁶ or 2²⁰ bytes. Each value keeps the precision of the printed digits.
+/// Returns the possible values of a figure in MB. The heading of a table does not always state
+/// whether an MB is 10⁶ or 2²⁰ bytes. Each value keeps the precision of the printed digits.
 fn readings(figure: Span) -> Vec<Span> {
     const MIB: f64 = 1.048_576;
     let digits = figure.most / figure.least / MIB;
@@ -199,8 +200,8 @@ fn finding(
         count => format!("the mean of the best {count}"),
     };
     let says = format!(
-        "{} is {of} of {} repeats ({}); the mean of all is {} and the lowest {}: the mean is {} \
-         lower",
+        "{} is {of} of {} repeats ({}); the mean of all repeats is {}, and the lowest repeat is {}: \
+         the mean is {} lower than the stated figure",
         format_value(figure.value),
         values.len(),
         group.label,
@@ -245,7 +246,7 @@ mod tests {
             "{:?}",
             says(&[10_640.0])
         );
-        assert!(says(&[10_640.0])[0].contains("mean of all is 10,000/s"));
+        assert!(says(&[10_640.0])[0].contains("mean of all repeats is 10,000/s"));
         let three = (10_640.0 + 10_233.0 + 10_012.0) / 3.0;
         assert!(says(&[f64::round(three)])[0].contains("the mean of the best 3 of 5"));
         for whole in [10_000.0, 10_012.0, 9_982.0, 9_415.0, 10_500.0] {

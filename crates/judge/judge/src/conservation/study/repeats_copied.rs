@@ -1,4 +1,4 @@
-//! Checks that no repeat is a copy of another.
+//! Checks that no repeat is a copy of another repeat.
 
 use plimsoll_evidence::tool_result::{Latency, ToolResult};
 
@@ -14,9 +14,9 @@ pub const RULE: StudyRule = StudyRule {
     id: "repeats-copied",
     asks: "is each repeat a separate run?",
     explains: "Two runs never have the same figures: their operations, bytes, times and latencies \
-     differ in the last digits. The rule compares repeats that state either the time of the run, \
-     or the mean, an extreme and the deviation of latencies. If all figures of two repeats are \
-     equal, one repeat is a copy, and the two show no spread.",
+               differ in the last digits. The rule compares repeats that state either the time of \
+               the run, or the mean, an extreme and the deviation of latencies. If all figures of \
+               two repeats are equal, one repeat is a copy, and the two show no spread.",
     check,
 };
 

@@ -22,10 +22,11 @@ pub const RULE: StudyRule = StudyRule {
     id: "repeats-missing",
     asks: "are repeats missing from a numbered series?",
     explains: "If repeats are numbered from 0 or 1 (run-1, run-2, run-5), a missing number means \
-        that a repeat was removed or never finished. The mean of the other repeats may then be a \
-        favourable selection. The rule applies only if the number follows a word such as run, \
-        iteration or trial, and if the results did the same work. A repeat that was removed from \
-        the end leaves no gap and is not detected.",
+               that a repeat was removed or never finished. The mean of the other repeats may then \
+               be a favourable selection. The rule applies only if the number follows a word such \
+               as run, iteration or trial, and if the results did the same work. If the last \
+               repeats of a series were removed, no number is missing, so the rule cannot detect \
+               the removal.",
     check,
 };
 
@@ -75,7 +76,7 @@ fn gap(group: &Group<'_>, there: &BTreeMap<String, BTreeSet<u64>>) -> Option<(us
 }
 
 /// Returns the number that follows a word such as `run` in a path. `None` if the path contains no
-/// such number, or several.
+/// such number, or several such numbers.
 fn number(file: &str) -> Option<u64> {
     let mut found = None;
     let lower = file.to_ascii_lowercase();

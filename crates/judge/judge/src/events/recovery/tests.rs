@@ -1,4 +1,5 @@
-//! 200 seeded simulations with known outages, dips and recoveries.
+//! Tests the detection of recovery on 1,400 seeded simulations with known outages, dips and
+//! recoveries.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -10,21 +11,21 @@ const BEFORE: usize = 180;
 const SINCE: usize = 400;
 const RATE: f64 = 5_000.0;
 
-/// Course of a simulated system's rate and slow operations after the event, as fractions of their
+/// Simulated course of the rate and of slow operations after the event, as fractions of their
 /// normal values.
 #[derive(Clone, Copy, Debug)]
 enum Course {
     /// Nothing happens.
     Nothing,
-    /// First an outage, then the baseline.
+    /// An outage, followed by the baseline.
     Outage(usize),
-    /// First an outage, then a reduced rate, then the baseline.
+    /// An outage, followed by a reduced rate until the baseline returns.
     Rebuild(usize, f64, usize),
-    /// First a reduced rate with many slow operations, then the baseline.
+    /// A reduced rate with many slow operations, followed by the baseline.
     Slow(f64, usize),
-    /// The rate rises in a straight line to the baseline.
+    /// The rate rises linearly from zero to the baseline.
     Ramp(usize),
-    /// A reduced rate until the end.
+    /// The rate stays reduced until the end.
     Never(f64),
     /// The baseline rate, but a tenth of the operations are slow until the end.
     SlowForEver,
@@ -48,7 +49,7 @@ impl Course {
         }
     }
 
-    /// Returns the true recovery; `None` if the system does not recover.
+    /// Returns the true recovery time in intervals; `None` if the system does not recover.
     fn recovers(self) -> Option<f64> {
         match self {
             Self::Nothing => Some(0.0),
@@ -61,8 +62,8 @@ impl Course {
     }
 }
 
-/// Returns samples of a course. The rate varies by `scatter`, and `memory` is the correlation of
-/// the variation with that of the previous interval.
+/// Returns samples of a course. The rate varies randomly by `scatter`. `memory` is the correlation
+/// with the variation in the previous interval.
 fn samples(
     course: Course,
     scatter: f64,
@@ -88,7 +89,7 @@ fn uniform(random: &mut Xoshiro256PlusPlus) -> f64 {
     (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Box and Muller.
+/// Returns a normal random number (Box and Muller).
 fn normal(random: &mut Xoshiro256PlusPlus) -> f64 {
     let radius = libm::sqrt(-2.0 * libm::log(uniform(random).max(1e-300)));
     radius * libm::cos(2.0 * core::f64::consts::PI * uniform(random))
@@ -122,7 +123,7 @@ fn two_hundred_simulated_runs_keep_the_promised_error() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let course = course(seed, &mut random);
         let (scatter, memory) = (0.01 + 0.04 * uniform(&mut random), 0.4 * uniform(&mut random));
-        // A ramp crosses the level slowly, and scatter blurs the crossing.
+        // A ramp crosses the recovery threshold slowly, and scatter blurs the time of the crossing.
         let scatter = if matches!(course, Course::Ramp(_)) { scatter.min(0.02) } else { scatter };
         let [before, since] = samples(course, scatter, memory, &mut random);
         let found = find(&before, &since, INTERVAL_NS);
@@ -155,8 +156,8 @@ fn two_hundred_simulated_runs_keep_the_promised_error() {
         }
     }
     let says = format!(
-        "{runs} runs; undecided {}; false alarms {} of {nothing}: {false_alarms:#?}; not found {} of \
-         {recovering}: {not_found:#?}; far {}: {far:#?}; false recoveries {} of {lasting}: \
+        "{runs} runs; undecided {}; false alarms {} of {nothing}: {false_alarms:#?}; not found {} \
+         of {recovering}: {not_found:#?}; far {}: {far:#?}; false recoveries {} of {lasting}: \
          {false_recoveries:#?}",
         undecided.len(),
         false_alarms.len(),

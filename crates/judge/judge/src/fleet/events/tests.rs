@@ -11,10 +11,10 @@ use super::*;
 use crate::rules::fixtures::{self, LATENCY_NS, RATE, SECOND_NS};
 use crate::verdict::VerdictKind;
 
-/// The sum of all hosts measures from 5 s to 65 s; the event is at 25 s.
+/// The sum of all hosts measures from 5 s to 65 s, and the event is at 25 s.
 const AT_NS: u64 = 25 * SECOND_NS;
 
-/// Returns the sum of the hosts. It has an outage of this length at the event.
+/// Returns the sum of the hosts. Its rate is zero for `outage_s` after the event.
 fn sum(outage_s: u64, limits: &str) -> Bundle {
     let event = "[[event]]\nname = \"cut\"\nat = \"20s\"\nhost = \"b\"\nrun = [\"cut\"]\nexpect_lost = \"c\"\n";
     let plan = "[workload.matrix]\nfile_size";
@@ -36,7 +36,7 @@ fn sum(outage_s: u64, limits: &str) -> Bundle {
     bundle
 }
 
-/// Judges a fleet of a, b and c after `change`. By default, host c was lost at the event.
+/// Judges a fleet of a, b and c after `change`. Before the change, host c was lost at the event.
 fn judged(sum: &Bundle, kind: VerdictKind, change: impl Fn(&mut Fleet)) -> FleetVerdict {
     let (mut fleet, verdicts, merged) = fleet(&[1_000, 1_000], kind);
     fleet.events.clone_from(&sum.run.events);
@@ -65,9 +65,9 @@ fn a_host_that_is_lost_with_its_event_is_named_with_its_figures_and_is_no_failur
     assert_eq!(loss.outcome, Outcome::Warn);
     assert_eq!(
         loss.says,
-        "host c was lost with event \"cut\", as expected: its last message came 0.5 s after the event, \
-         its rate until then was 98.5/s, from 19 reports; the totals and the windows include only \
-         the other hosts"
+        "host c was lost with event \"cut\", as expected: its last message came 0.5 s after the \
+         event, its rate until then was 98.5/s, from 19 reports; the totals and the windows include \
+         only the other hosts"
     );
     assert!(found(&verdict, super::super::COMPLETE).is_none(), "{verdict:#?}");
     assert_eq!(verdict.verdict, VerdictKind::Pass, "{verdict:#?}");
@@ -85,8 +85,7 @@ fn a_host_that_does_not_die_or_that_no_event_stops_makes_the_run_invalid() {
         fleet.hosts[2].end = HostEnd::Reported;
         fleet.hosts[2].until_lost = None;
     });
-    let says =
-        "event \"cut\" should have stopped c, but this host sent messages until the end of its run";
+    let says = "event \"cut\" should have stopped c, but c sent messages until the run ended";
     assert_eq!(found(&alive, LOSSES).unwrap().says, says);
     assert_eq!(alive.verdict, VerdictKind::Invalid);
     let other = judged(&sum, VerdictKind::Pass, |fleet| fleet.hosts[2].name = "d".to_owned());

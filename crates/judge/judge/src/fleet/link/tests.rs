@@ -4,7 +4,7 @@ use crate::rules::fixtures::{self, SECOND_NS, SECONDS};
 
 const GBIT: u64 = 1_000_000_000;
 
-/// Creates a hardware interface that received data at this share of its speed.
+/// Creates a network interface that received data at this share of its speed.
 fn card(name: &str, speed_bits_per_s: u64, share: f64) -> Interface {
     let received_bytes = (share * (speed_bits_per_s / 8 * SECONDS) as f64) as u64;
     Interface {
@@ -55,8 +55,8 @@ fn each_way_in_which_a_link_holds_a_host_back_is_named_with_its_numbers() {
     type Change = fn(&mut Links);
     let cases: [(&str, Change); 8] = [
         (
-            "its link (eth0) has a speed of 1 Gb/s and was used to 97 % of it, while the links of the \
-             other hosts have at least 10 Gb/s",
+            "its link (eth0) has a speed of 1 Gb/s and was used to 97 % of it, while the links of \
+             the other hosts have at least 10 Gb/s",
             |links| links.interfaces[0] = card("eth0", GBIT, 0.97),
         ),
         (
@@ -89,8 +89,8 @@ fn each_way_in_which_a_link_holds_a_host_back_is_named_with_its_numbers() {
 #[test]
 fn a_handful_is_no_cause() {
     let well = changed(|_| ());
-    // Three cases: less than a thousandth of the segments, a few segments in total, and less than
-    // half more than on another host.
+    // Three cases do not count as a cause: less than a thousandth of the segments was resent, few
+    // segments were sent in total, or the host resent less than 1.5 times as many as another host.
     let few = changed(|links| links.tcp.as_mut().unwrap().sent_again_segments = 900);
     let seldom = changed(|links| {
         let tcp = links.tcp.as_mut().unwrap();

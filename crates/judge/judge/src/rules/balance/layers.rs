@@ -117,9 +117,9 @@ impl Scale<'_> {
         match surely {
             Some(surely) if step.upper.saturating_sub(surely) > self.slack(step.upper) => {
                 BalanceResult::Open(format!(
-                    "of {} requested from {}, it is unknown how much {} moved for it: the lower \
-                     layer moved {} in total, but other processes may have accessed the lower \
-                     layer directly",
+                    "{} were requested from {}, but it is unknown how much of this was moved by {}: \
+                     the lower layer moved {} in total, and other processes may have accessed it \
+                     directly",
                     self.size(step.upper),
                     step.device.name,
                     step.names,
@@ -140,8 +140,8 @@ impl Scale<'_> {
         let kernel = kernel.map(|moved| moved.saturating_sub(step.dirty_bytes(self.is_read)));
         if let Some(kernel) = kernel.filter(|kernel| *kernel < self.least) {
             let says = format!(
-                "of {} requested from {}, the kernel moved only {} between the backing file and \
-                 {}, and other processes moved the other bytes: the page cache of the backing file \
+                "of {} requested from {}, the kernel moved only {} between the backing file and {}, \
+                 and other processes moved the other bytes: the page cache of the backing file \
                  served the I/O",
                 self.size(step.upper),
                 step.device.name,
@@ -161,8 +161,8 @@ impl Scale<'_> {
             return BalanceResult::Moved;
         }
         BalanceResult::Open(format!(
-            "of {} requested from {}, it is unknown how much {} moved for it: the lower layer \
-             also worked for other processes and moved {} in total",
+            "{} were requested from {}, but it is unknown how much of this was moved by {}: the \
+             lower layer moved {} in total, which may include I/O of other processes",
             self.size(step.upper),
             step.device.name,
             step.names,

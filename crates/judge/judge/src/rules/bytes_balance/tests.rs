@@ -36,7 +36,8 @@ fn a_device_that_moved_little_convicts_the_cache_direct_or_not() {
 #[test]
 fn others_never_stand_in_for_this_process() {
     for mut bundle in [fixtures::reads(), fixtures::writes()] {
-        // The devices moved more than all requested bytes, but this process caused almost no I/O.
+        // The devices transferred more than all requested bytes, but this process caused almost no
+        // I/O.
         let own = &mut bundle.observed.generator;
         (own.storage_read_bytes, own.storage_written_bytes) = (Some(1 << 20), Some(1 << 20));
         let device = &mut bundle.observed.devices[0];
@@ -63,15 +64,16 @@ fn what_is_dirty_yet_has_not_reached_the_device() {
     assert_eq!(outcome(&bundle), Outcome::Pass);
     bundle.observed.memory.dirty_bytes_after = Some(1 << 30);
     assert_eq!(outcome(&bundle), Outcome::Fail);
-    // Dirty bytes of other files do not belong to this load.
+    // Dirty bytes of other files do not count for this load.
     bundle.observed.page_cache.resident_bytes_after = Some(0);
     assert_eq!(outcome(&bundle), Outcome::Pass);
-    // Files that were written directly may be cached while other processes have dirty pages.
+    // Files that were written with direct I/O may be in the cache while other processes have dirty
+    // pages.
     bundle.observed.page_cache.resident_bytes_after = Some(1 << 30);
     bundle.run.engine.paths[0].direct = true;
     assert_ne!(outcome(&bundle), Outcome::Fail);
     bundle.run.engine.paths[0].direct = false;
-    // The owner of the dirty bytes may be unknown.
+    // It may be unknown which files the dirty bytes belong to.
     bundle.observed.page_cache.resident_bytes_after = None;
     assert_eq!(outcome(&bundle), Outcome::Unknown);
     // The number of dirty bytes may be unknown too.
@@ -92,7 +94,7 @@ fn dirty_pages_of_others_do_not_accuse_a_load_that_flushes() {
     assert_eq!(outcome(&with("")), Outcome::Fail);
     let synced = with("sync = \"fsync\"\nsync_every = 4");
     assert_ne!(outcome(&synced), Outcome::Fail);
-    // A flush applies to only one of the files to which a client writes.
+    // A client writes to four files, and each flush applies to only one of them.
     assert_eq!(outcome(&with("files = 4\nsync = \"fsync\"\nsync_every = 4")), Outcome::Fail);
     // The flushes reached no device.
     let mut lost = synced.clone();
@@ -116,7 +118,7 @@ fn the_last_writes_of_a_slow_device_may_wait_for_their_flush() {
     assert_eq!(outcome(&with(writes * 2 / 5, 0.65)), Outcome::Unknown);
     assert_eq!(outcome(&with(writes * 2 / 5, 0.4)), Outcome::Fail);
     assert_eq!(outcome(&with(4, 0.65)), Outcome::Fail);
-    // The only flush comes after the measurement: nothing had to be written.
+    // The only flush comes after the measurement, so nothing had to reach the device before.
     assert_eq!(outcome(&with(writes * 2, 0.1)), Outcome::Unknown);
 }
 
@@ -182,7 +184,8 @@ fn a_moment_is_not_much_to_go_by() {
     assert_eq!(outcome(&bundle), Outcome::Fail, "its counters are its own affair");
 }
 
-/// A stopped process reads the counters late, so the bytes of the time before are missing.
+/// A process that was stopped reads the counters late, so bytes that were transferred before are
+/// missing.
 #[test]
 fn what_was_moved_before_anybody_counted_is_held_against_nobody() {
     let mut bundle = fixtures::reads();
@@ -234,8 +237,8 @@ fn a_declared_reduction_is_allowed_for_up_to_what_is_believable() {
     assert_eq!(outcome(&bundle), Outcome::Fail);
 }
 
-/// Returns reads through a loop device on `sda`, with `resident` bytes of its file in the page
-/// cache.
+/// Returns reads from a loop device on `sda`. The page cache contains `resident` bytes of the
+/// backing file.
 fn through_a_loop(direct_io: bool, resident: u64) -> Bundle {
     let mut bundle = fixtures::reads();
     let sda = bundle.environment.devices[0].clone();
@@ -288,8 +291,8 @@ fn the_page_cache_under_a_loop_device_is_seen_from_below() {
 fn others_do_not_acquit_the_page_cache_under_a_loop_device() {
     let mut bundle = through_a_loop(false, 1 << 30);
     let all = bundle.observed.devices[0].read_bytes;
-    // Another process reads as many bytes from the disk, and the kernel's threads read almost none
-    // for the loop device.
+    // Another process reads the same number of bytes from the disk. The kernel's threads read
+    // almost nothing for the loop device.
     bundle.observed.neighbours.storage_read_bytes = Some(all);
     bundle.observed.kernel = Some(IoBytes { read_bytes: all / 10, written_bytes: 0 });
     assert_eq!(outcome(&bundle), Outcome::Fail);
@@ -302,8 +305,7 @@ fn a_busy_disk_does_not_accuse_a_loop_device_that_goes_past_the_cache() {
     let mut bundle = through_a_loop(true, 0);
     let all = bundle.observed.devices[0].read_bytes;
     bundle.observed.devices[1].read_bytes = all * 3;
-    // The counters of other processes are higher than the number of bytes that the disk moved for
-    // them.
+    // The other processes' counters show more bytes than the disk read for them.
     bundle.observed.neighbours.storage_read_bytes = Some(all * 4);
     assert_eq!(outcome(&bundle), Outcome::Pass);
     bundle.observed.backing_files[0].resident_bytes_after = Some(1 << 29);
@@ -335,7 +337,7 @@ fn a_mapping_is_not_acquitted_by_what_others_read_below_it() {
     assert_eq!(outcome(&bundle), Outcome::Pass, "too little to hide anything");
     bundle.observed.neighbours.storage_read_bytes = Some(all);
     assert_eq!(outcome(&bundle), Outcome::Unknown, "another process read the disk itself");
-    // The other process read through a different volume, which has a separate counter.
+    // The other process read from a different volume, which has a separate counter.
     bundle.observed.devices[1].read_bytes = all * 2;
     bundle.observed.devices[1].beside = Some(IoBytes { read_bytes: all, written_bytes: 0 });
     assert_eq!(outcome(&bundle), Outcome::Pass);
@@ -348,7 +350,7 @@ fn a_mapping_is_not_acquitted_by_what_others_read_below_it() {
     assert_eq!(outcome(&bundle), Outcome::Pass);
 }
 
-/// Returns reads through a mapping on `sda`.
+/// Returns reads from a device mapping on `sda`.
 fn through_a_mapping() -> Bundle {
     let mut bundle = through_a_loop(true, 0);
     let top = &mut bundle.environment.devices[0];
@@ -365,7 +367,7 @@ fn a_mapping_that_answers_by_itself_is_seen_from_below() {
     let all = bundle.observed.devices[0].read_bytes;
     bundle.observed.devices[1].read_bytes = all / 2;
     assert_eq!(outcome(&bundle), Outcome::Fail);
-    // A different volume on the same disk does not explain the missing bytes.
+    // Reads from a different volume on the same disk do not explain the missing bytes.
     bundle.observed.devices[1].read_bytes = all * 2;
     bundle.observed.devices[1].beside = Some(IoBytes { read_bytes: all * 3 / 2, written_bytes: 0 });
     assert_eq!(outcome(&bundle), Outcome::Fail);
@@ -426,8 +428,8 @@ fn a_server_elsewhere_is_seen_by_its_client_alone() {
     assert!(says(&bundle).contains("the network"));
 }
 
-/// Returns interface counters for the whole measurement, with these numbers of bytes received on
-/// the loopback and on a network card.
+/// Returns interface counters for the whole measurement: the bytes received on the loopback and on
+/// a network card.
 fn links(loopback_bytes: u64, card_bytes: u64) -> Option<Links> {
     let one = |name: &str, received_bytes| Interface {
         name: name.into(),
@@ -479,18 +481,19 @@ fn what_interfaces_do_not_tell_accuses_nobody() {
         change(&mut bundle);
         assert_eq!(outcome(&bundle), Outcome::Pass, "{}", says(&bundle));
     };
-    // Cases: a counter that was reset, and no counter.
+    // Cases: a counter was reset, or there are no counters.
     passes(&|b| b.observed.links.as_mut().unwrap().interfaces[1].counters = None);
     passes(&|b| b.observed.links = None);
-    // I/Os that took as long as the measurement were in flight before its start.
+    // Some I/Os take as long as the measurement, so they started before it.
     passes(&|b| b.run.classes[0].service_ns_max = 50 * fixtures::SECOND_NS);
-    // Case: counters that were first read late in the measurement.
+    // Case: the counters were first read late in the measurement.
     passes(&|b| b.observed.links.as_mut().unwrap().from_ns = 60 * fixtures::SECOND_NS);
-    // Case: in a short measurement, a card's counters may be too old.
+    // Case: the measurement is short, so the last counters of a card may be too old.
     passes(&|b| b.run.phases[1].duration_ns = 2 * fixtures::SECOND_NS);
-    // Case: bytes that arrived after the end.
+    // Case: the bytes arrived after the end of the measurement.
     passes(&|b| b.run.classes[0].drained_bytes = b.run.classes[0].size_bytes - 100);
-    // For a kernel mount, the mount's own counters are used. A model has no such counters.
+    // For a kernel mount, the mount's own counters are used instead. A model has no interface
+    // counters.
     passes(&|b| {
         let server_read_bytes = b.run.classes[0].size_bytes;
         b.observed.network_mounts =

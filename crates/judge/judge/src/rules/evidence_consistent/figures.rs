@@ -148,7 +148,6 @@ fn is_possible(count: u64, sum_ns: u64, max_ns: u64) -> bool {
     max_ns <= sum_ns.saturating_add(1) && u128::from(sum_ns) <= most
 }
 
-/// Checks the figures of one class.
 fn check_class(class: &ClassTotals, cross_checks: &mut CrossChecks) {
     let name = &class.name;
     cross_checks.require(

@@ -35,7 +35,7 @@ pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     sizes(bundle, cross_checks);
 }
 
-/// Returns the sum and the maximum of the rows of each gauge in the measured phase.
+/// Returns the sum and the maximum of each gauge over its rows in the measured phase.
 fn gauges<'a>(bundle: &'a Bundle, measure: &Phase) -> BTreeMap<&'a str, (f64, f64)> {
     let index = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));
     let mut gauges: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
@@ -94,7 +94,8 @@ fn devices(
             else {
                 continue;
             };
-            // The totals are read after the last row, so no row includes the bytes in between.
+            // The totals are read after the last row. They may include bytes that were transferred
+            // after this row, which no row includes.
             let total = total as f64;
             cross_checks.require(
                 *sum <= total * (1.0 + SHARE)
@@ -210,8 +211,8 @@ fn sizes(bundle: &Bundle, cross_checks: &mut CrossChecks) {
         let high = times(count - unseen, most) + times(unseen, most.max(largest));
         cross_checks.require((low..=high).contains(&u128::from(*size_bytes)), || {
             format!(
-                "{name}: {count} transfers of {least} to {most} bytes each cannot have the \
-                 recorded total of {size_bytes} bytes"
+                "{name}: {count} transfers of {least} to {most} bytes each cannot have the recorded \
+                 total of {size_bytes} bytes"
             )
         });
     }

@@ -10,15 +10,16 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: Rule = Rule {
     id: "trace-late",
     asks: "did the replay start operations at the times of the trace, or did it fall behind?",
-    explains: "Each operation of a trace has a start time. The lag of an operation is the delay \
-        of its start. Operations wait because the maximum number of operations is in flight (the \
-        target is slow), or because the load generator is late. If the 99th percentile of the \
-        lag, or the lag of the last start, is above `workload.trace.lag_max`, the replay fell \
-        behind: the target received a lower rate than the trace requested. Latency is measured \
-        from the time in the trace, so it includes the lag. If the checks `trace_rate`, \
-        `trace_lag_p99` and `trace_lag_end` are not met, the verdict is FAIL. Operations that had \
-        not started one second after the end are counted. A replay at full speed ignores these \
-        times; its duration is reported.",
+    explains: "Each operation of a trace has a start time. The lag of an operation is the delay of \
+               its start. Operations wait because the maximum number of operations is in flight \
+               (the target is slow), or because the load generator is late. If the 99th percentile \
+               of the lag, or the lag of the last operation, is above `workload.trace.lag_max`, the \
+               replay fell behind: the target received a lower rate than the trace requested. \
+               Latency is measured from the time in the trace, so it includes the lag. If one of \
+               the checks `trace_rate`, `trace_lag_p99` and `trace_lag_end` is not met, the verdict \
+               is FAIL. Operations that have not started one second after the end count as never \
+               started. A replay at full speed ignores the times of the trace; the rule reports its \
+               duration.",
     bears_on: &[(Claim::TraceReplay, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -50,8 +51,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         || "no operation started".to_owned(),
         |lag| {
             format!(
-                "the lag of operations was {} (p50), {} (p99) and {} (maximum); the lag of the \
-                 last start was {}",
+                "the lag of operations was {} (p50), {} (p99) and {} (maximum); the lag of the last \
+                 operation that started was {}",
                 time(lag.wait_ns_p50),
                 time(lag.wait_ns_p99),
                 time(lag.wait_ns_max),
@@ -66,7 +67,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         };
         let took = begun.took_ns.map_or(String::new(), |ns| {
             format!(
-                "; a part of the trace that covers {} took {}",
+                "; the replay of a part of the trace that is {} long took {}",
                 time(replay.due.span_ns),
                 time(ns)
             )
@@ -75,8 +76,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let advice = if generator_limit::at_limit(bundle) {
             "the load generator was at its limit: use a faster host"
         } else {
-            "the target does not sustain this trace at this pace; `queue_depth` of \
-             [workload.trace] limits the operations in flight"
+            "the target does not sustain this trace at this pace; `queue_depth` of [workload.trace] \
+             limits the operations in flight"
         };
         Finding::new(RULE.id, Outcome::Fail, says).advise(advice)
     } else {

@@ -9,7 +9,7 @@ use super::{SLACK, planned, started_part};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum share of operations that were skipped because they are past the end of the target.
+/// Maximum share of operations that were skipped because they are after the end of the target.
 const OUTSIDE_SHARE_MAX: f64 = 0.01;
 
 /// Minimum share of the distinct 1 MiB regions of the trace that must remain distinct on the
@@ -18,18 +18,18 @@ const DISTINCT_SHARE_MIN: f64 = 0.9;
 
 pub const RULE: Rule = Rule {
     id: "trace-other",
-    asks: "did the replay issue the same operations as the trace (number, share of reads, bytes \
-        and order)?",
-    explains: "The replayed file must be the file that the plan names (SHA-256). The rule \
-        compares the number of operations, the share of reads and the bytes of the replay with \
-        those of the trace; if they differ by more than 2 %, the load was different. A single \
-        thread preserves the order of the trace; several threads do not. If more than 1 % of the \
-        operations were skipped because they are past the end of the target, the rule fails: use \
-        a different `map`, or a larger target. On a small target, several regions of the trace \
-        share one region of the target. The rule fails if less than 90 % of the 1 MiB regions \
-        remain distinct: the working set is then smaller than that of the trace, and may fit into \
-        a cache. A replay that fell behind did not issue all operations, so its mix of operations \
-        is unknown.",
+    asks: "are the operations of the replay those of the trace, in number, share of reads, bytes \
+           and order?",
+    explains: "The replayed file must be the file that the plan names (SHA-256). The rule compares \
+               the number of operations, the share of reads and the bytes of the replay with those \
+               of the trace; if they differ by more than 2 %, the load was different. A single \
+               thread preserves the order of the trace; several threads do not. If more than 1 % of \
+               the operations were skipped because they are after the end of the target, the rule \
+               fails: use a different `map`, or a larger target. On a small target, several regions \
+               of the trace share one region of the target. The rule fails if less than 90 % of the \
+               1 MiB regions remain distinct: the working set is then smaller than that of the \
+               trace, and may fit into a cache. A replay that fell behind did not issue all \
+               operations, so its mix of operations is unknown.",
     bears_on: &[(Claim::TraceReplay, Weight::Mandatory), (Claim::Requirement, Weight::Mandatory)],
     check,
 };
@@ -44,7 +44,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Some(Finding::new(RULE.id, Outcome::Fail, says).advise(advice))
     };
     if replay.trace.sha256 != source.sha256 || replay.operations != source.operations {
-        let says = format!("the replayed trace is not the trace in the plan, {}", source.file);
+        let says = format!("the replayed trace differs from the plan's trace, {}", source.file);
         return fail(says, "create the plan again: plimsoll plan import TRACE");
     }
     if begun.threads > 1 {
@@ -57,7 +57,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let outside = replay.mapping.outside as f64 / replay.operations.max(1) as f64;
     if outside > OUTSIDE_SHARE_MAX {
         let says = format!(
-            "{:.1} % of the operations were skipped because they are past the end of the target",
+            "{:.1} % of the operations were skipped because they are after the end of the target",
             outside * 100.0
         );
         return fail(says, "set map = \"fit\" in [workload.trace], or use a larger target");
@@ -101,10 +101,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Finding::new(
             RULE.id,
             Outcome::Pass,
-            format!(
-                "the replay matches the trace and its \
-            order: {figures}"
-            ),
+            format!("the replay matches the trace and its order: {figures}"),
         )
     };
     Some(
@@ -118,8 +115,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Returns a finding if too many addresses of the trace are mapped to the same addresses of the
-/// target.
+/// Returns a finding if the mapping reduces the number of distinct addresses too much.
 fn check_address_mapping(replay: &Replay) -> Option<(Outcome, String)> {
     let mapping = &replay.mapping;
     if mapping.folded == 0 || mapping.touched_bytes == 0 {
@@ -133,8 +129,8 @@ fn check_address_mapping(replay: &Replay) -> Option<(Outcome, String)> {
     if share < DISTINCT_SHARE_MIN {
         let (mapped, touched) = (size(mapped), size(touched));
         let says = format!(
-            "the trace accesses {touched}, but the replay at most {mapped}: separate regions of \
-             the trace share one region of the target"
+            "the trace accesses {touched}, but the replay accesses at most {mapped}: separate \
+             regions of the trace share one region of the target"
         );
         return Some((Outcome::Fail, says));
     }

@@ -13,14 +13,15 @@ use crate::verdict::VerdictKind;
 
 const MS: u64 = 1_000_000;
 
-/// Returns a run that replays one minute of reads. Each read started shortly after its time in the
-/// trace.
+/// Returns a run that replays one minute of reads. Each read started shortly after its scheduled
+/// time.
 fn replayed(pace: &str) -> Bundle {
     let operations = RATE * SECONDS;
     let plan = format!(
-        "version = 1\nname = \"t\"\n[target]\npath = \"/x\"\n[workload.trace]\nfile = \"/t.iolog\"\n\
-         sha256 = \"5a\"\noperations = {operations}\nspan = \"60s\"\nreads = 100\n\
-         size_mix = [{{ size = \"4KiB\", share = 100 }}]\nfile_size = \"1GiB\"\npace = \"{pace}\"\n"
+        "version = 1\nname = \"t\"\n[target]\npath = \"/x\"\n[workload.trace]\nfile = \
+         \"/t.iolog\"\nsha256 = \"5a\"\noperations = {operations}\nspan = \"60s\"\nreads = \
+         100\nsize_mix = [{{ size = \"4KiB\", share = 100 }}]\nfile_size = \"1GiB\"\npace = \
+         \"{pace}\"\n"
     );
     let plan = Plan::parse(&plan, "t.toml").unwrap_or_else(|errors| panic!("{errors}")).resolve();
     let mut bundle = fixtures::reads();
@@ -105,7 +106,7 @@ fn a_target_that_falls_behind_fails_and_says_by_how_much() {
     let finding = fixtures::finding(&late::RULE, &bundle);
     assert_eq!(finding.outcome, Outcome::Fail);
     assert!(
-        finding.says.contains("a part of the trace that covers 60.00 s took 120.00 s"),
+        finding.says.contains("the trace that is 60.00 s long took 120.00 s"),
         "{}",
         finding.says
     );
@@ -132,7 +133,7 @@ fn a_generator_that_was_late_itself_refutes_the_replay() {
     bundle.observed.generator.lag = lag;
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Invalid, "{}", verdict.reason);
-    assert!(verdict.reason.contains("operations with a free slot"), "{}", verdict.reason);
+    assert!(verdict.reason.contains("although a slot was free"), "{}", verdict.reason);
     assert_eq!(verdict.claims["trace-replay"], ClaimStatus::Refuted);
 }
 
@@ -226,8 +227,8 @@ fn a_trace_that_is_folded_onto_few_places_is_not_replayed() {
         assert!(finding.says.contains("100.00 GiB"), "{}", finding.says);
         assert_eq!(judge(&bundle).verdict, VerdictKind::Invalid, "{rule}");
     }
-    // Bundles of earlier versions do not record the mapped bytes: the size of the target is used as
-    // an upper bound.
+    // Bundles of earlier Plimsoll versions do not record the mapped bytes. The rule then uses the
+    // size of the target as an upper bound.
     let earlier = mapped("wrap", 100 * GIB, 8 * GIB, None);
     assert_eq!(outcomes(&earlier)[1], Some(Outcome::Fail));
     let earlier = mapped("scale", 7 * GIB, 8 * GIB, None);

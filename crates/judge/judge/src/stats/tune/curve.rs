@@ -6,24 +6,24 @@ use super::{Goal, Loop, MeasuredLoad, Point};
 /// Minimum share of an offered rate that the storage must achieve to sustain this rate.
 const ACHIEVED_MIN: f64 = 0.97;
 
-/// If the strain is above 1 but at most this value, a single measurement does not prove that the
-/// storage cannot sustain a load. The next constant is the corresponding lower limit of the
-/// achieved share.
+/// The strain of a load is the largest ratio of a latency to its ceiling. If it is above 1 but at
+/// most this value, a single measurement does not prove that the storage cannot sustain a load. For
+/// an offered rate, the next constant is the corresponding lower limit of the achieved share.
 const STRAIN_DOUBTFUL: f64 = 1.15;
 const ACHIEVED_DOUBTFUL: f64 = 0.9;
 
-/// A neighbour of the best load counts as checked if the ratio of the two loads is at most this
-/// value.
+/// A measured neighbour of the best load is close enough if the ratio of the two loads is at most
+/// this value.
 const SIDE_RATIO: f64 = 2.0;
 
-/// Gain in throughput that does not justify another step.
+/// Maximum gain in throughput that does not justify another step.
 const GAIN_MIN: f64 = 0.03;
 
-/// Limit on the position of an interpolated load in a gap, as a fraction of the gap. Bisection is
-/// at 0.5. The limit exists because noise must not lead to ever smaller steps at one end.
+/// Maximum position of an interpolated load in a gap, as a fraction of the gap; bisection is at
+/// 0.5. Without this limit, noise could lead to ever smaller steps at one end of the gap.
 const INTERPOLATION_MAX: f64 = 0.7;
 
-/// Ratio of the two loads between which growth is computed.
+/// Minimum ratio of the two loads from which the growth of throughput is computed.
 const GROWTH_RATIO: f64 = 1.4;
 
 /// If the ratio of two neighbouring loads is below this value, the gap between them is not
@@ -72,8 +72,8 @@ impl Curve {
         Self { spots, issue: goal.issue }
     }
 
-    /// Returns the best spot within the ceilings: the highest throughput, at the smallest load that
-    /// achieves it.
+    /// Returns the best measured load within the latency ceilings: the highest throughput, at the
+    /// smallest load that achieves it.
     pub fn best(&self) -> Option<usize> {
         let mut best: Option<usize> = None;
         for (i, spot) in self.spots.iter().enumerate().filter(|(_, spot)| spot.sustained) {
@@ -85,7 +85,7 @@ impl Curve {
     }
 
     /// Returns the spot with the largest ratio of throughput to latency. If the latency is unknown
-    /// in a closed loop, Little's law gives it.
+    /// in a closed loop, it is computed with Little's law.
     pub fn knee(&self) -> Option<&Spot> {
         let power = |spot: &Spot| spot.throughput_per_s / self.latency_ns(spot);
         self.spots
@@ -112,9 +112,9 @@ impl Curve {
         }
     }
 
-    /// Returns a load in the gap with the largest possible gain over the best spot. `None` if no
-    /// gap can have a gain that justifies a step, and the best spot has close neighbours on both
-    /// sides.
+    /// Chooses the gap between two measured loads in which the gain over the best spot can be
+    /// largest, and returns a load in this gap. `None` if no gap has a possible gain that justifies
+    /// a step, and the best spot has close neighbours on both sides.
     pub fn most_promising(&self, best: usize) -> Option<u64> {
         (0..self.spots.len() - 1)
             .filter(|&lower| self.open(lower))
@@ -136,11 +136,11 @@ impl Curve {
         libm::log(start) + self.growth(lower) * libm::log(self.ratio(lower))
     }
 
-    /// Returns the elasticity of throughput with load just below a spot, clamped to 0..1. Always 1
-    /// in an open loop.
+    /// Returns the elasticity of the throughput just below a spot: its relative growth divided by
+    /// that of the load, clamped to 0..1. Always 1 in an open loop.
     fn growth(&self, upper: usize) -> f64 {
         let top = &self.spots[upper];
-        // The distance is large enough that noise does not look like growth.
+        // The two loads differ so much that noise does not look like growth.
         let near = top.load as f64 / GROWTH_RATIO;
         let from = self.spots[..upper].iter().rev().find(|spot| spot.load as f64 <= near);
         match (self.issue, from) {
@@ -152,7 +152,8 @@ impl Curve {
         }
     }
 
-    /// Returns true if the possible gain between a spot and the next spot justifies a step.
+    /// Returns true if the gap between a spot and the next spot is wide enough for another
+    /// measurement.
     pub fn open(&self, lower: usize) -> bool {
         self.spots[lower + 1].load - self.spots[lower].load > 1 && self.ratio(lower) > GAP_MIN
     }

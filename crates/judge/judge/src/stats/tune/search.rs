@@ -10,25 +10,26 @@ const LOAD_MAX: u64 = 1 << 53;
 /// Factor between loads in the growth stage.
 const GROWTH: u64 = 4;
 
-/// Maximum number of growth steps. If the range is wider, the steps are larger.
+/// Maximum number of growth steps. If fourfold steps do not cover the range of loads in this
+/// number, the steps are larger.
 const GROWTH_STEPS_MAX: u32 = 8;
 
 /// If a fourfold load increases the throughput by less than this factor, the curve counts as flat.
 const FLAT: f64 = 1.05;
 
-/// If a ceiling is exceeded for the first time and the strain is below this value, it may be noise,
-/// so one more growth step follows.
+/// If a latency ceiling is exceeded for the first time and the strain is below this value, the
+/// cause may be noise, so one more growth step follows.
 const STRAIN_NEAR: f64 = 2.0;
 
 /// Number of steps reserved for the requirement while the load line is refined.
 const STEPS_REQUIREMENT: usize = 3;
 
-/// Number of steps reserved for confirming the load line, and for further steps if the confirmation
-/// fails.
+/// Number of steps that are reserved to confirm the load line, and to continue the search if the
+/// confirmation fails.
 const STEPS_CONFIRM: usize = 2;
 
-/// Maximum relative distance between the reported minimum number of threads and a measured load
-/// that does not achieve the requirement.
+/// Maximum relative distance between two measured loads: the reported minimum number of threads,
+/// and a smaller number that does not achieve the requirement.
 const REQUIRED_LOAD_PRECISION: f64 = 0.05;
 
 /// Search for the load line.
@@ -45,7 +46,7 @@ impl Search {
     ///
     /// # Errors
     /// [`Refusal::OutOfRange`] for an empty range of loads or a range above 2^53, a ceiling or a
-    /// requirement that is not above zero, or no steps.
+    /// requirement that is not above zero, or a limit of zero steps.
     pub fn new(mut goal: Goal) -> Result<Self, Refusal> {
         let refuse = |name, value| Err(Refusal::OutOfRange { name, value });
         if goal.load_min == 0 || goal.load_min > goal.load_max {
@@ -141,7 +142,7 @@ impl Search {
         self.unconfirmed(curve).map(|load| (load, Purpose::Confirm))
     }
 
-    /// Returns true if further growth would show nothing new.
+    /// Returns true if larger loads need not be measured.
     fn growth_ends(&self, curve: &Curve) -> bool {
         let Some((top, below)) = curve.spots.split_last() else { return false };
         if self.points.last().is_none_or(|last| last.load != top.load) {
@@ -156,19 +157,20 @@ impl Search {
         if top.sustained || !sustained_before {
             return !grows;
         }
-        // A single load that exceeds a ceiling may be a hump of the curve; a second one in a row is
-        // not.
+        // If a single load exceeds a latency ceiling, this may be a hump of the curve. If two
+        // successive loads exceed it, growth ends.
         let broken_before = below.last().is_some_and(|spot| !spot.sustained);
         broken_before || top.strain > STRAIN_NEAR || !grows
     }
 
-    /// Returns the next load to measure in the search for a higher load within the ceilings.
+    /// Returns the next load to measure in the search for a higher load within the latency
+    /// ceilings.
     fn refine(&self, curve: &Curve) -> Option<u64> {
         if let Some(best) = curve.best() {
             return curve.most_promising(best);
         }
-        // No load is within the ceilings yet. The search continues next to the load that exceeds
-        // the ceilings least.
+        // No load is within the latency ceilings yet. The search continues next to the load that
+        // exceeds the ceilings least.
         let (least, _) =
             curve.spots.iter().enumerate().min_by(|a, b| a.1.strain.total_cmp(&b.1.strain))?;
         let above = (least + 1 < curve.spots.len()).then_some(least);
@@ -180,8 +182,8 @@ impl Search {
             .map(|lower| curve.middle(lower))
     }
 
-    /// Returns the smallest load that achieves the requirement, and the largest smaller load that
-    /// does not.
+    /// Returns the position of the smallest load that achieves the requirement, and whether a
+    /// smaller load may achieve it too. `None` if no measured load achieves it.
     fn required_load_gap(&self, curve: &Curve) -> Option<RequiredLoadGap> {
         let required = self.goal.required_per_s?;
         let meets = curve
@@ -225,9 +227,9 @@ impl Search {
         Some(if aim >= high.load { near } else { aim.clamp(low.load + 1, near.max(low.load + 1)) })
     }
 
-    /// Returns a load whose measurement must be repeated: the load line if it was measured only
-    /// once; otherwise the load above it if only a doubtful measurement rules that load out;
-    /// otherwise the minimum number of threads.
+    /// Returns a load that was measured only once and must be measured again. Candidates, in this
+    /// order, are the load line, the next load if its measurement is doubtful, and the minimum
+    /// number of threads.
     fn unconfirmed(&self, curve: &Curve) -> Option<u64> {
         let best = curve.best();
         let line = best.map(|best| &curve.spots[best]);
@@ -259,8 +261,8 @@ impl Search {
     }
 }
 
-/// Gap between the loads that achieve the requirement and those that do not
-/// ([`Search::required_load_gap`]).
+/// Gap between two neighbouring loads: the larger one achieves the requirement, and the smaller one
+/// does not ([`Search::required_load_gap`]).
 struct RequiredLoadGap {
     /// Position of the smallest load that meets the requirement.
     meets: usize,
@@ -318,8 +320,8 @@ mod tests {
 
     #[test]
     fn a_first_load_that_breaks_the_ceiling_does_not_end_the_search() {
-        // The system is slow if idle, like a disk that spins down: loads of 1 to 3 exceed the
-        // ceiling, loads of 4 to 30 do not.
+        // The system is slow when it is almost idle, like a disk that spins down. Loads of 1 to 3
+        // exceed the ceiling, and loads of 4 to 30 do not.
         let (outcome, _) = run(goal(4096, vec![10.0]), |load| {
             let latency = if load < 4 { 50.0 } else { load as f64 / 3.0 };
             (10.0 * load as f64, latency, true)
@@ -356,7 +358,8 @@ mod tests {
 
     #[test]
     fn the_rate_offered_by_a_fleet_is_that_of_all_hosts() {
-        // Together, three hosts achieve 600 operations per second, without a latency ceiling.
+        // Three hosts together achieve at most 600 operations per second. There is no latency
+        // ceiling.
         let goal = Goal { issue: Loop::Open, hosts: 3, ..goal(4096, vec![]) };
         let (outcome, _) = run(goal, |load| ((3.0 * load as f64).min(600.0), 0.0, true));
         let line = outcome.load_line.unwrap();

@@ -1,5 +1,5 @@
 //! Compares the mail store with fio jobs that read and write pages of one file and write a log to
-//! another.
+//! another file.
 //!
 //! The mail store decides its own mix and concurrency, so it runs first. It yields the rates and
 //! mean sizes of page reads, page writes and log writes. It also computes the mean number of
@@ -16,9 +16,9 @@ use super::{Options, Sample, peer};
 /// Runs both sides once.
 pub fn pair(place: &Place, options: &Options) -> Result<(Sample, Sample), String> {
     let plan = format!(
-        "version = 1\nname = \"agreement-mail\"\n[target]\n{}\n[workload.mailbox]\n\
-         mailboxes = {}\nmailbox_size = \"1MiB\"\ndatabases = 1\nthreads = 16\n\
-         cache = \"32MiB\"\nmaintenance = false\n{}",
+        "version = 1\nname = \"agreement-mail\"\n[target]\n{}\n[workload.mailbox]\nmailboxes = \
+         {}\nmailbox_size = \"1MiB\"\ndatabases = 1\nthreads = 16\ncache = \"32MiB\"\nmaintenance = \
+         false\n{}",
         place.target,
         place.mib,
         phases(options)

@@ -19,7 +19,6 @@ pub fn head(options: &Options) {
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
 }
 
-/// Prints a row.
 pub fn print(row: &Row, pairs: &Pairs) {
     let of = |samples: &[Sample], field: fn(&Sample) -> f64| -> Vec<f64> {
         samples.iter().map(field).collect()

@@ -47,7 +47,6 @@ pub struct Case {
     pub waiting: WaitMode,
 }
 
-/// Result of a case.
 #[derive(Clone, Copy, Debug)]
 pub struct CaseResult {
     pub reported: Figures,
@@ -68,18 +67,18 @@ impl Case {
     pub fn name(&self) -> String {
         let law = self.law.name();
         let load = match self.load {
-            Load::Closed { depth } => format!("closed, {depth}"),
-            Load::Open { rate_per_s } => format!("open, {rate_per_s:.0}/s"),
+            Load::Closed { depth } => format!("closed loop, depth {depth}"),
+            Load::Open { rate_per_s } => format!("open loop, {rate_per_s:.0}/s"),
         };
-        let driver = if self.driver == Driver::Step { "step " } else { "" };
+        let driver = if self.driver == Driver::Step { "mail store's driver, " } else { "" };
         let servers = match self.servers {
             PLACES.. => String::new(),
-            servers => format!(", {servers} served at a time"),
+            servers => format!(", {servers} servers"),
         };
         let sleeps = match self.waiting {
             WaitMode::Watching => "",
-            WaitMode::Sleeping => ", woken",
-            WaitMode::Polling => ", polled",
+            WaitMode::Sleeping => ", sleeping driver",
+            WaitMode::Polling => ", polling driver",
         };
         format!("{law}; {driver}{load}{servers}{sleeps}")
     }

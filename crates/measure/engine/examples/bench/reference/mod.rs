@@ -28,7 +28,7 @@ use self::target::WaitMode;
 struct Options {
     /// Length of a case.
     seconds: u64,
-    /// Rate of the open loops, which also sets the depths of the closed ones.
+    /// Rate of the open loops. The depths of the closed loops follow from it.
     rate_per_s: f64,
     /// CPUs of the driver and of the device.
     cpu: usize,

@@ -16,7 +16,6 @@ use super::relay::Relay;
 use super::target::DeviceTimes;
 use crate::agreement::plimsoll::{bundle, fio_json, sibling_binary};
 
-/// One case.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     law: Law,
@@ -83,8 +82,8 @@ fn cases() -> Vec<Case> {
 }
 
 fn name(case: &Case) -> String {
-    let servers = case.servers.map_or_else(String::new, |n| format!(", {n} served at a time"));
-    format!("NFS over loopback: {}; closed, {}{servers}", case.law.name(), case.depth)
+    let servers = case.servers.map_or_else(String::new, |n| format!(", {n} servers"));
+    format!("NFS over loopback: {}; closed loop, depth {}{servers}", case.law.name(), case.depth)
 }
 
 /// Runs the cases, and hands each to `print`.
@@ -111,11 +110,10 @@ pub fn run(options: &Options, print: &dyn Fn(&str, &CaseResult)) -> Result<(), S
 fn plan(case: &Case, relay: &Relay, served: &ModelServer, seconds: u64) -> String {
     let (nfs, mount) = (relay.address.port(), served.address.port());
     format!(
-        "version = 1\nname = \"reference\"\n[target]\n\
-         nfs = \"nfs://127.0.0.1/model?nfsport={nfs}&mountport={mount}\"\n\
-         [workload.matrix]\nsizes = \"4KiB\"\nreads = 100\nqueue_depth = {}\nfile_size = \"64MiB\"\n\
-         [phases]\nwarm_up = \"0s\"\nmeasure = \"{seconds}s\"\nverify = false\n\
-         [evidence]\nmin_measure = \"1s\"\n",
+        "version = 1\nname = \"reference\"\n[target]\nnfs = \
+         \"nfs://127.0.0.1/model?nfsport={nfs}&mountport={mount}\"\n[workload.matrix]\nsizes = \
+         \"4KiB\"\nreads = 100\nqueue_depth = {}\nfile_size = \"64MiB\"\n[phases]\nwarm_up = \
+         \"0s\"\nmeasure = \"{seconds}s\"\nverify = false\n[evidence]\nmin_measure = \"1s\"\n",
         case.depth
     )
 }

@@ -45,7 +45,6 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Starts a relay to `server`.
     pub fn start(server: SocketAddr, draws: Draws) -> Result<Self, String> {
         let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;

@@ -1,22 +1,22 @@
 //! Labels of file systems, volume managers, RAID sets and partition tables, with their offsets.
-//! These are the labels that libblkid (util-linux 2.42) recognises.
+//! libblkid (util-linux 2.42) recognises the same labels.
 //!
-//! Labels are only used to name the data. Plimsoll rejects a device with any non-zero byte, with or
-//! without a known label.
+//! Labels are only used to name the data. Plimsoll rejects a device on which a sampled byte is not
+//! zero, even if it finds no known label.
 
 /// Position of a label on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LabelPosition {
-    /// Offset in bytes from the start of the device.
+    /// The label is at this offset in bytes from the start of the device.
     Start(u64),
-    /// Distance in bytes from the end of the device.
+    /// The label is at this distance in bytes from the end of the device.
     End(u64),
-    /// Distance in bytes from the end of the device, whose size is first rounded down to a multiple
-    /// of the second value. Linux MD positions its superblocks in this way.
+    /// The label is at this distance in bytes from the end of the device. The size of the device is
+    /// first rounded down to a multiple of the second value, as Linux MD does for its superblocks.
     Rounded(u64, u64),
 }
 
-/// Label at a fixed position.
+/// Label that is always at the same position.
 pub(super) struct Label {
     pub name: &'static str,
     pub position: LabelPosition,
@@ -24,7 +24,8 @@ pub(super) struct Label {
 }
 
 impl LabelPosition {
-    /// Returns the byte offset on a device of this size, or `None` if the device is too small.
+    /// Returns the byte offset of the position on a device of this size. Returns `None` if the
+    /// device is too small.
     pub fn offset_bytes(self, size_bytes: u64) -> Option<u64> {
         match self {
             Self::Start(offset) => (offset < size_bytes).then_some(offset),
@@ -84,19 +85,19 @@ const VXFS: &str = "a VxFS file system";
 const XFS: &str = "an XFS file system";
 const ZFS: &str = "a ZFS pool";
 
-/// A Btrfs superblock contains `_BHRfS_M` at byte 64.
+/// Byte 64 of a Btrfs superblock is the start of the magic `_BHRfS_M`.
 const BTRFS_MAGIC: &[u8] = b"_BHRfS_M";
-/// Offsets of the backup superblocks of Btrfs (btrfs(5), "superblock").
+/// Offsets at which Btrfs stores its backup superblocks (btrfs(5), "superblock").
 pub(super) const BTRFS_MIRRORS: [u64; 3] = [64 << 20, 256 << 30, 1 << 50];
 
-/// Magic number of an uberblock, at the start of the second half of a 256 KiB ZFS label. The byte
+/// Magic number of an uberblock. Uberblocks are in the second half of a 256 KiB ZFS label. The byte
 /// order depends on the host that wrote the label.
 const ZFS_LITTLE: &[u8] = b"\x0c\xb1\xba\0";
 const ZFS_BIG: &[u8] = b"\0\xba\xb1\x0c";
 
 const MD_MAGIC: &[u8] = b"\xfc\x4e\x2b\xa9";
 
-/// All labels. If several labels match, the first one is reported.
+/// All known labels. If several labels match, the first one in this list is reported.
 pub(super) const LABELS: &[Label] = &[
     start(LVM, 0x218, b"LVM2 001"),
     start(LVM, 0x18, b"LVM2 001"),

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use rustix::fs::{major, minor};
 
-/// Returns the mount point, in this namespace, of the device with this number or of one of its
-/// partitions.
+/// Returns the mount point of the device with this number, or of one of its partitions. Only mounts
+/// in the namespace of this process are searched.
 pub(super) fn mount_point(number: u64) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let all = numbers(number);
     mounts.lines().find_map(|line| {
         let mount = Mount::parse(line)?;
-        // Btrfs uses its own device numbers for subvolumes, so only the mount source identifies the
-        // device.
+        // Btrfs assigns its own device numbers to subvolumes. For Btrfs, only the source of the
+        // mount identifies the device.
         let source = || fs::metadata(mount.source).ok().map(|found| name(found.rdev()));
         let is_here = |number: &str| all.iter().any(|own| own == number);
         let mounted = is_here(mount.number) || source().is_some_and(|number| is_here(&number));
@@ -22,7 +22,7 @@ pub(super) fn mount_point(number: u64) -> Option<PathBuf> {
     })
 }
 
-/// One line of mountinfo (proc_pid_mountinfo(5)).
+/// One line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Debug, PartialEq)]
 struct Mount<'a> {
     number: &'a str,
@@ -43,7 +43,7 @@ fn name(number: u64) -> String {
     format!("{}:{}", major(number), minor(number))
 }
 
-/// Returns the numbers of a device and of its partitions.
+/// Returns the device numbers of a device and of its partitions.
 fn numbers(number: u64) -> Vec<String> {
     let own = name(number);
     let parts = fs::read_dir(format!("/sys/dev/block/{own}")).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! Tests of the production loop in virtual time, with devices whose behaviour is known.
+//! Tests the production loop in virtual time, with devices whose behaviour is known.
 
 use std::sync::mpsc::{Receiver, channel};
 
@@ -16,11 +16,11 @@ const BEFORE: u32 = 0;
 const MEASURED: u32 = 1;
 const CLOSE: u32 = 2;
 
-/// Report of the measured phase of one run.
+/// Figures that a run reported for its measured phase.
 struct MeasuredReport {
-    /// I/Os that completed in the phase.
+    /// I/Os that completed in the measured phase.
     inside: OperationTotals,
-    /// I/Os in flight at the end of the phase.
+    /// I/Os that were in flight at the end of the measured phase.
     drained: OperationTotals,
     latencies: Vec<Latencies>,
     waits: u64,
@@ -35,7 +35,7 @@ impl MeasuredReport {
     }
 }
 
-/// Drives `depth` reads at the same time for `seconds`, and measures the whole time.
+/// Runs for `seconds` with `depth` reads in flight, and measures all this time.
 fn run<D: Device>(
     queue: SimulatedQueue<D>,
     depth: u32,
@@ -96,8 +96,8 @@ fn the_device_never_waits_for_the_thread() {
 #[test]
 fn what_is_reported_is_what_was_drawn() {
     for law in LAWS {
-        // The first device has one server for each operation in flight; the second has one server
-        // for every four operations.
+        // The first device serves all eight operations in flight at the same time, and the second
+        // device only two.
         for servers in [8, 2] {
             let (queue, took_ns) =
                 RandomLatencyDevice::queue(&VirtualClock::default(), 8, law, servers);
@@ -128,7 +128,7 @@ fn a_stall_across_the_end_counts_with_its_whole_length() {
 
 #[test]
 fn a_starved_thread_leaves_what_waited() {
-    // No read completes, so the record has exactly the eight reads.
+    // No read completes, so the record consists of exactly the eight reads in flight.
     let mut queue = FixedLatencyDevice::queue(&VirtualClock::default(), 8, 1_000_000);
     queue.device.stall = (0, 10_000 * SECOND);
     let reported = run(queue, 8, 10, 60 * SECOND);

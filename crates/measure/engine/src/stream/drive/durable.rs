@@ -1,5 +1,5 @@
-//! Records the time of each write until the end of the flush that makes it durable
-//! ([`plimsoll_record::durable`]).
+//! Records how long each write takes until it is durable. This time ends when the next flush of the
+//! client has completed ([`plimsoll_record::durable`]).
 
 use plimsoll_record::durable::{DurableWrites, PENDING_MAX, WriteTimes};
 use plimsoll_record::snapshot::IntervalRecorder;
@@ -15,13 +15,14 @@ use crate::timer::Timer;
 pub(super) struct CompletedOperation {
     pub place: u32,
     pub result: Result<u32, i32>,
-    /// Time at which the thread first saw the completion.
+    /// Time at which the thread first saw the completion of the write or flush.
     pub completed_ns: u64,
-    /// True if the intended start came from a schedule.
+    /// True if a schedule determined the intended start time.
     pub scheduled: bool,
 }
 
-/// Allocates space for writes that wait for a flush. Returns `None` if no flush follows the writes.
+/// Allocates space for the writes that are not yet durable. Returns `None` if no flush follows the
+/// writes.
 pub(super) fn pending_writes(
     callbacks: SourceCallbacks,
     cells: usize,
@@ -30,7 +31,7 @@ pub(super) fn pending_writes(
 ) -> Option<Box<DurableWrites>> {
     let durable = callbacks.durable?;
     let clients = (cells / classes.max(1) as usize).max(1);
-    // During a flush, other slots of the client continue to write.
+    // During a flush, the other slots of the same client continue to write.
     let depth = places.div_ceil(clients) + 1;
     let each = (durable.every_writes as usize).saturating_mul(depth).min(PENDING_MAX);
     Some(Box::new(DurableWrites::new(clients, places, each)))
@@ -62,7 +63,7 @@ pub(super) fn record(
             let took_ns = |from_ns: u64| completed.completed_ns.saturating_sub(from_ns);
             let due_ns = completed.scheduled.then_some(issued.intended_ns);
             pending.flushed((completed.place, client, file), due_ns, &mut |at| {
-                // The bytes are already counted in the class of the write call.
+                // The class of the write calls already contains these bytes.
                 records.record(cell, 0, took_ns(at.intended_ns), took_ns(at.submitted_ns));
             });
         }
@@ -71,8 +72,8 @@ pub(super) fn record(
 }
 
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
-    /// Records the writes that no flush has made durable. Each of these writes has waited at least
-    /// until now.
+    /// Records the writes that were never made durable by a flush. Their recorded waiting times end
+    /// now.
     pub(super) fn record_unflushed(&mut self, records: &mut IntervalRecorder, ended_ns: u64) {
         let Self { durable, config, callbacks, .. } = self;
         let (Some(pending), Some(durable)) = (durable, callbacks.durable) else { return };

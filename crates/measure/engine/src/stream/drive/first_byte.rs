@@ -1,5 +1,4 @@
-//! Records the time to the first byte of each read, on a target that reports the arrival of this
-//! byte.
+//! Records the time to the first byte of each read. The target must report when this byte arrives.
 
 use plimsoll_record::snapshot::IntervalRecorder;
 
@@ -18,6 +17,6 @@ pub(super) fn record(
     let cell = cell_of(issued.client, first_byte.class, config);
     let service_ns = at_ns.saturating_sub(issued.submitted_ns);
     let latency_ns = if scheduled { at_ns.saturating_sub(issued.intended_ns) } else { service_ns };
-    // The bytes are already counted in the class of the read.
+    // The class of the reads already contains these bytes.
     records.record(cell, 0, latency_ns, service_ns);
 }

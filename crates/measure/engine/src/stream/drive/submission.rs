@@ -1,5 +1,5 @@
-//! Last part of the loop. It submits the started operations, and waits if the loop has no other
-//! work.
+//! Last part of the loop of a driving thread. It submits the started operations, and waits if there
+//! is no other work.
 
 use plimsoll_record::histogram::WaitKind;
 
@@ -9,8 +9,8 @@ use crate::stream::pacing::Pacing;
 use crate::timer::Timer;
 
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
-    /// Submits started operations. If there is no other work, waits for a completion, for the next
-    /// start or for the end of the interval.
+    /// Submits the started operations. If there is no other work, waits until an operation
+    /// completes, until the next operation is due or until the interval ends.
     #[inline(always)]
     pub(super) fn submit(
         &mut self,
@@ -41,7 +41,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         };
         let watch_from_ns = due_ns.saturating_sub(self.config.spin_ns);
         if watch_from_ns <= now_ns {
-            // The next start is too close for a sleep. If nothing is in flight, the thread only
+            // The next start is too soon for a sleep. If nothing is in flight, the thread only
             // polls the clock, because any other work of the loop would delay the next operation.
             if in_flight == 0 {
                 let until_ns = due_ns.min(self.interval_end_ns);
@@ -64,7 +64,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         self.wait(Some(until_ns.saturating_sub(now_ns)))
     }
 
-    /// Sets the submission time of the started operations to now.
+    /// Sets the submission time of the started operations to the current time.
     #[inline(always)]
     fn stamp_submissions(&mut self, records: &mut IntervalRecorder, now_ns: u64) {
         for place in self.fresh.drain(..) {

@@ -1,5 +1,5 @@
-//! Tests of the production loop in virtual time: a day is simulated in a short time, and every
-//! figure is exact.
+//! Tests the production loop in virtual time. A day takes little real time, and every figure is
+//! exact.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -62,7 +62,7 @@ impl Writer {
     }
 }
 
-/// Drives the operations without an early stop.
+/// Drives the operations to the end, without an early stop.
 fn drive_all<D: Device, P: Pacing>(
     queue: &mut SimulatedQueue<D>,
     mut pacing: P,
@@ -76,7 +76,7 @@ fn drive_all<D: Device, P: Pacing>(
     drive(queue, &mut IdenticalWrites, &mut pacing, &mut clock, config, outbox, stop)
 }
 
-/// Drives the operations, and returns the collected report.
+/// Drives the operations. Returns the collected records.
 fn report_of<D: Device, P: Pacing>(
     mut queue: SimulatedQueue<D>,
     pacing: P,
@@ -92,8 +92,8 @@ fn report_of<D: Device, P: Pacing>(
     collector
 }
 
-/// Drives the operations with a writer that returns its boxes. Also returns the number of
-/// operations in each interval.
+/// Drives the operations with a writer that returns each box to the driver. Also returns the number
+/// of operations in each interval.
 fn go<P: Pacing>(
     queue: SimulatedQueue<FixedLatencyDevice>,
     pacing: P,
@@ -134,7 +134,7 @@ fn a_driver_that_polls_reports_no_wake_up_and_one_that_may_not_sleeps() {
         (sums.latency_ns_sum / sums.operations, collector.groups[0].spun_ns)
     };
     let (mean_ns, spun_ns) = report(SPIN_NS_MAX);
-    // The thread sleeps for 0.12 s, to learn whether polling helps.
+    // The driver sleeps for a total of 0.12 s to learn whether polling is faster.
     assert!((30_000..32_000).contains(&mean_ns), "{mean_ns}");
     assert!(spun_ns > SECOND * 9 / 5, "{spun_ns}");
     let (mean_ns, spun_ns) = report(0);
@@ -165,8 +165,8 @@ fn one_operation_that_never_comes_back_ends_a_run_whose_others_do() {
     assert!((180 * SECOND..183 * SECOND).contains(&end.end_ns), "{}", end.end_ns);
 }
 
-/// The ring's timer ends a wait without completing an operation. Later completions are newer than
-/// the timer.
+/// The ring's timer ends a wait in which no operation completes. Later completions must get a later
+/// time than the timer.
 #[test]
 fn an_operation_that_outlasts_a_timer_counts_with_all_of_its_time() {
     for depth in [1, 8] {
@@ -175,18 +175,18 @@ fn an_operation_that_outlasts_a_timer_counts_with_all_of_its_time() {
         let (_, collected, _) = go(queue, ClosedLoop::new(&[depth], 0), config(20 * SECOND));
         let slow = collected.totals[0].latency.max_ns().unwrap();
         assert!((4 * SECOND..5 * SECOND).contains(&slow), "depth {depth}: {slow}");
-        // The whole stall delayed every operation in flight.
+        // The whole stall delayed every operation that was in flight.
         let least = u64::from(depth) * 4 * SECOND;
         assert!(collected.totals[0].totals.latency_ns_sum > least, "depth {depth}");
     }
 }
 
-/// A full batch of completions contains the timer. The remaining completion is of an operation that
-/// has not been submitted yet.
+/// The timer event fills the batch, so one completion arrives in the next batch. It belongs to an
+/// operation that was submitted later.
 #[test]
 fn a_timer_among_a_full_batch_makes_nothing_older_than_it_is() {
     for depth in [1, 2, 8, 16] {
-        // A wait ends at its timeout, and all operations complete before the thread continues.
+        // The wait ends at its timeout. Before the thread runs again, all operations complete.
         let mut queue = FixedLatencyDevice::queue(&VirtualClock::default(), 16, SECOND + 50);
         queue.costs.wake_ns = 100;
         let (_, collected, _) = go(queue, ClosedLoop::new(&[depth], 0), config(20 * SECOND));
@@ -203,9 +203,9 @@ fn constant(rate_per_s: f64) -> OpenLoop<plimsoll_workload::arrival::Arrivals> {
 
 #[test]
 fn a_stall_is_in_the_latencies_of_all_that_it_made_wait() {
-    // The load runs for 20 s at 1,000 operations per second, with one stall of 2 s. The first 200
-    // ms of the stall delay the slowest 1 % of 20,000 operations. So p99 is 2 s - 0.01 × 20 s = 1.8
-    // s.
+    // The load lasts 20 s at 1,000 operations per second, with one stall of 2 s. The slowest 1 % of
+    // the 20,000 operations arrive in the first 200 ms of the stall. So p99 is 2 s - 0.01 × 20 s =
+    // 1.8 s.
     let clock = VirtualClock::default();
     let mut queue = FixedLatencyDevice::queue(&clock, 10_000, 100_000);
     queue.device.stall = (9 * SECOND, 11 * SECOND);
@@ -231,8 +231,8 @@ fn a_stall_that_fills_the_queue_is_still_in_the_latencies() {
     assert_eq!(end.ended, 20_000);
     let p99 = collected.totals[0].latency.quantile_ns(0.99).unwrap() as f64;
     assert!((p99 - 1.8e9).abs() < 0.02 * 1.8e9, "{p99}");
-    // Operations that waited because the queue was full have short service times. A closed loop
-    // reports only these times.
+    // Operations that waited for a slot in the queue have short service times. A closed loop would
+    // report only these times.
     let service = collected.totals[0].service.quantile_ns(0.99).unwrap();
     assert!(service < 1_000_000, "{service}");
     let group = &collected.groups[0];
@@ -250,7 +250,7 @@ fn a_day_at_a_constant_rate_does_not_drift() {
         go(FixedLatencyDevice::queue(&clock, 100, 1_000), constant(7.0), config);
     assert_eq!(end.started, 7 * 24 * 3600);
     assert_eq!(collected.groups[0].own.times.max_ns(), Some(0));
-    // The last operation started on schedule, and completed after its service time.
+    // Even the last operation started on schedule, so its latency is its service time.
     assert_eq!(collected.totals[0].latency.max_ns(), Some(1_000));
     assert_eq!(rows.iter().map(|row| row.1).sum::<u64>(), 7 * 24 * 3600);
     let full = rows.iter().filter(|row| row.1 == 7 * 600).count();
@@ -262,7 +262,8 @@ fn a_closed_loop_keeps_its_depth() {
     let clock = VirtualClock::default();
     let queue = FixedLatencyDevice::queue(&clock, 8, 1_000_000);
     let (end, collected, _) = go(queue, ClosedLoop::new(&[8], 0), config(10 * SECOND));
-    // With 8 operations in flight of 1 ms each, the rate is 8,000 operations per second.
+    // Eight operations are in flight, and each takes 1 ms. So the rate is 8,000 operations per
+    // second.
     assert_eq!(end.ended, 80_000);
     assert_eq!(collected.totals[0].service.max_ns(), Some(1_000_000));
 }
@@ -292,7 +293,8 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
     assert_eq!((end.ended, end.never_started), (10_000, 0));
     assert!(collected.window[0].operations <= 9_001, "the rate counts what was in time");
     assert!(collected.totals[0].latency.max_ns().unwrap() > 2_900_000_000);
-    // If the drain is also too short, the remaining operations are counted.
+    // If the stall lasts longer than the drain, the operations that did not complete are counted
+    // too.
     let clock = VirtualClock::default();
     let mut queue = FixedLatencyDevice::queue(&clock, 4, 100_000);
     queue.device.stall = (9 * SECOND, 100 * SECOND);
@@ -301,20 +303,21 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
     let (end, collected, _) = go(queue, open, short);
     assert_eq!(end.started + end.never_started, 10_000);
     assert_eq!(end.abandoned, 4);
-    // No operation is missing: 9,000 completed, 4 waited in the target, and 996 waited before they
-    // were submitted. These 1,000 operations waited until the end.
+    // No operation is missing: 9,000 completed, 4 waited in the target, and 996 waited before
+    // submission. The record contains the wait of the last 1,000 operations until the end.
     let total = &collected.totals[0];
     assert_eq!((total.totals.abandoned, total.totals.never_started), (4, 996));
     assert_eq!(total.latency.count(), 10_000);
     assert_eq!(total.service.count(), 9_004);
-    // The first of these operations was due at 9 s. The fourth filled the queue at 9.003 s. The
-    // thread then wakes up twice, with one second between.
+    // The first operation in the stall was due at 9 s. The fourth filled the queue at 9.003 s.
+    // After that, the thread waits two timeouts of one second.
     assert_eq!((end.end_ns, total.latency.max_ns()), (11_003_000_000, Some(2_003_000_000)));
     let p95 = total.latency.quantile_ns(0.95).unwrap() as f64;
     assert!((p95 / 1.503e9 - 1.0).abs() < 0.002, "the 500th of those that waited: {p95}");
 }
 
-/// Runs ten seconds with one stall of `length` seconds that begins `before` seconds before the end.
+/// Runs for ten seconds with one stall of `length` seconds, which begins `before` seconds before
+/// the end.
 fn stalled(before: u64, length: u64) -> Collector {
     let clock = VirtualClock::default();
     let mut queue = FixedLatencyDevice::queue(&clock, 10_000, 100_000);
@@ -336,7 +339,7 @@ fn a_stall_across_the_end_weighs_as_much_as_before_it() {
     let p95 = across.totals[0].latency.quantile_ns(0.95).unwrap() as f64;
     assert!((p95 / 1.5e9 - 1.0).abs() < 0.002, "500 of 10,000 waited longer: {p95}");
     assert_eq!(across.window[0].operations, 9_000);
-    // The stall lasts for ninety seconds, which is shorter than the drain.
+    // This stall lasts ninety seconds, but the drain is longer.
     let clock = VirtualClock::default();
     let mut queue = FixedLatencyDevice::queue(&clock, 8, 1_000_000);
     queue.device.stall = (9 * SECOND, 99 * SECOND);
@@ -369,13 +372,13 @@ fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
         collector.take(&mut snapshot, &mut |_| ());
         returns.return_box(snapshot);
     }
-    // Eight operations complete each millisecond: 3,500 batches completed in time, and one batch
-    // after the end.
+    // Eight operations complete each millisecond. 3,500 such batches completed in time, and one
+    // batch completed after the stop.
     assert_eq!(collector.window[0].operations, 8 * 3_500);
     assert_eq!(collector.totals[0].totals.operations, 8 * 3_501);
 }
 
-/// The process was stopped before the start, and resumed after the end: every due operation is
+/// The process was stopped before the start and resumed after the end, so it starts every operation
 /// late.
 #[test]
 fn what_begins_after_its_end_is_no_part_of_the_rate() {
@@ -390,7 +393,8 @@ fn what_begins_after_its_end_is_no_part_of_the_rate() {
 
 #[test]
 fn a_starved_stream_leaves_what_waited() {
-    // No operation of this stream completes, so the record has exactly its 16 operations.
+    // No operation of this stream completes, so the record consists of exactly the 16 operations in
+    // flight.
     let clock = VirtualClock::default();
     let mut queue = FixedLatencyDevice::queue(&clock, 16, 1_000_000);
     queue.device.stall = (0, 10_000 * SECOND);
@@ -407,7 +411,7 @@ fn a_starved_stream_leaves_what_waited() {
 mod pipelined;
 mod random_latency;
 
-/// Device on which a write takes 1 ms. After `writes` writes, a flush takes 104 ms.
+/// Device that writes in 1 ms. After every `writes` writes, it flushes in 104 ms.
 struct Journal {
     writes: u64,
     served: u64,
@@ -421,8 +425,8 @@ impl Device for Journal {
     }
 }
 
-/// Source of the operations of a log, for the device of the test. The classes are the write call,
-/// the flush call and the durable write.
+/// Source that writes and flushes like a log. Its three classes are the write call, the flush call
+/// and the durable write.
 struct Log {
     writes: u32,
     given: u32,
@@ -443,7 +447,7 @@ impl Source for Log {
     }
 }
 
-/// Returns the totals of the three classes over 60 s.
+/// Runs the log for 60 s. Returns the records of the three classes.
 fn log_of<P: Pacing>(writes: u32, mut pacing: P) -> Collector {
     let device = Journal { writes: writes.into(), served: 0 };
     let mut queue = SimulatedQueue::new(&VirtualClock::default(), 1, device);
@@ -500,7 +504,8 @@ fn an_open_loop_counts_from_the_writes_arrival_and_leaves_the_flushs_own_out() {
     let durable = &collected.totals[2];
     let mean_ns = durable.totals.latency_ns_sum / durable.totals.operations.max(1);
     assert!((104_500_000..106_000_000).contains(&mean_ns), "250 ms apart: {mean_ns}");
-    // The rate exceeds that of the device: writes wait for earlier writes, and these waits count.
+    // This rate is higher than the device can sustain. Writes wait for earlier writes, and their
+    // latency includes this wait.
     let rate = Rate::per_s(40.0).unwrap();
     let schedule = Schedule::Constant { rate, warp: Warp::None };
     let collected = log_of(1, OpenLoop::new(vec![schedule.whole(1)], 1, 0));

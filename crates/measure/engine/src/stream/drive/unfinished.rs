@@ -1,4 +1,5 @@
-//! Records the operations of a thread that have not completed ([`plimsoll_record::drain`]).
+//! Records the operations of a thread that have not completed when the thread ends
+//! ([`plimsoll_record::drain`]).
 
 use plimsoll_record::snapshot::IntervalRecorder;
 use plimsoll_sys::op::OpKind;
@@ -10,8 +11,9 @@ use crate::stream::source::Source;
 use crate::timer::Timer;
 
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
-    /// Records the operations that have not completed, and those that were due before the stop but
-    /// never started. The recorded waiting time is a lower limit for each of them.
+    /// Records the operations that have not completed, and the operations that were due before the
+    /// stop but never started. The waiting time of each operation so far is a lower limit of its
+    /// latency.
     pub(super) fn record_unfinished(&mut self, records: &mut IntervalRecorder, ended_ns: u64) {
         self.record_unflushed(records, ended_ns);
         let Self { source, pacing, in_flight, config, end, queue, callbacks, .. } = self;
@@ -20,7 +22,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         for (place, issued) in places.filter(|(_, issued)| issued.in_flight) {
             issued.in_flight = false;
             end.abandoned += 1;
-            // An operation that was not submitted has no service time.
+            // An operation that was never submitted has no service time.
             let submitted_ns = issued.submitted_ns;
             let from_ns = if scheduled { issued.intended_ns } else { submitted_ns };
             let cell = |class| cell_of(issued.client, class, config);

@@ -97,13 +97,13 @@ fn overlapping_reads_and_writes_raise_no_false_alarm_and_every_read_is_checked()
     let path = folder.path().join("f");
     let generations = untouched();
     lay_out(&path, &generations);
-    // There are few units and many operations, so reads and writes of the same unit overlap
-    // constantly.
+    // Many operations access few units, so reads and writes of the same unit overlap constantly.
     let mut few = config(50.0, Pattern::Random, 8192);
     few.files.working_set_bytes = Some(16 * 4096);
     let report = go(&path, few, followed(&generations), 16, 20_000);
     assert_eq!(report.collected.totals[0].totals.errors, 0);
-    // When no operation is in flight, each unit contains exactly the last acknowledged write.
+    // In this run, no write is in flight. Each unit must contain exactly the last acknowledged
+    // write.
     let whole = config(100.0, Pattern::Sequential, 1 << 20);
     let report = go(&path, whole, followed(&generations), 1, FILE_BYTES >> 20);
     assert_eq!(report.collected.totals[0].totals.errors, 0);
@@ -112,7 +112,8 @@ fn overlapping_reads_and_writes_raise_no_false_alarm_and_every_read_is_checked()
     assert!(tracked > 8, "units were written again and again, and stay tracked: {tracked}");
 }
 
-/// If many writes to one block are in flight, not all of them are tracked. The load is not changed.
+/// If many writes to one block are in flight, some cannot be tracked. The load must not change
+/// because of this.
 #[test]
 fn writes_that_cannot_be_tracked_are_issued_as_planned() {
     let folder = tempfile::tempdir().unwrap();
@@ -125,7 +126,7 @@ fn writes_that_cannot_be_tracked_are_issued_as_planned() {
     let report = go(&path, hot, followed(&generations), 64, 5_000);
     let totals = &report.collected.totals;
     assert_eq!((totals[0].totals.operations, totals[1].totals.operations), (0, 5_000));
-    // The content is unknown, unless no other write was in flight at the end.
+    // The content is unknown, unless the last write was the only one in flight.
     let generation = generations[0].expected(0).generation;
     assert!([0, 5_001].contains(&generation), "{generation}");
     let whole = config(100.0, Pattern::Sequential, 1 << 20);
@@ -137,12 +138,12 @@ fn writes_that_cannot_be_tracked_are_issued_as_planned() {
 fn a_sample_is_checked_without_following_everything() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f");
-    // The operations address few units, so the sample contains every unit.
+    // There are fewer units than the sample can contain, so the sample contains every unit.
     let sample = Arc::new(Sample::new([UNITS as u64].into_iter(), 64, 7));
     let sampled = || WriteContent::Sampled { content: made(true), sample: Arc::clone(&sample) };
     let whole = config(0.0, Pattern::Sequential, 1 << 20);
     go(&path, whole, sampled(), 4, FILE_BYTES >> 20);
-    // If reads and writes overlap, no damage is reported.
+    // Overlapping reads and writes must not be reported as damage.
     let mut few = config(50.0, Pattern::Random, 8192);
     few.files.working_set_bytes = Some(16 * 4096);
     let report = go(&path, few, sampled(), 16, 20_000);
@@ -160,8 +161,7 @@ fn a_sample_is_checked_without_following_everything() {
     assert!(error.to_string().contains(&format!("at byte {at}")), "{error}");
 }
 
-/// Passes the bytes to a source as if the source had read them, and returns the results of its
-/// checks.
+/// Passes the bytes to a source as if it had read them, and returns the results of its checks.
 fn checked(bytes: &mut [u8], generations: &Arc<[Generations]>, size_bytes: u64) -> Checks {
     let whole = config(100.0, Pattern::Sequential, size_bytes);
     let mut source = MatrixSource::new(whole, [0].into(), followed(generations), 1).unwrap();
@@ -179,8 +179,8 @@ fn a_thousand_single_bit_flips_are_all_found() {
     let generations = untouched();
     lay_out(&path, &generations);
     let mut bytes = std::fs::read(&path).unwrap();
-    // Each flipped bit is in a different unit and at a different position of the unit, chosen by a
-    // fixed sequence (Knuth's MMIX).
+    // Flips one bit in every second unit. The position in the unit follows a fixed pseudo-random
+    // sequence (Knuth's MMIX).
     let mut state = 12_345u64;
     for unit in 0..1000 {
         state = state.wrapping_mul(6_364_136_223_846_793_005);

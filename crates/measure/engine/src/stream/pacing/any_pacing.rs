@@ -1,30 +1,32 @@
-//! Pacing whose kind is known only at run time. With it, the driver is compiled once for all kinds.
-//! The kind never changes while the driver runs, so the branch costs almost nothing.
+//! Pacing of a kind that is chosen when the program runs. With this type, the driver is compiled
+//! only once for all kinds. The kind never changes while the driver runs, so the branch on it costs
+//! almost nothing.
 
 use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
 
 use super::{BatchBarrier, ClosedLoop, Gated, OpenLoop, Pacing, RateCap, Start, ThinkTimeLoop};
 
-/// Maximum duration of the schedule that a rate cap catches up on after a stall.
+/// After a stall, a rate cap catches up on its schedule. This is the maximum duration of the
+/// schedule that it catches up on.
 const CREDIT_NS: u64 = 100_000_000;
 
 /// Pacing of any kind. See the module documentation.
 pub enum AnyPacing {
     Closed(ClosedLoop),
-    /// Closed loop of whole batches.
+    /// Closed loop in which each client issues whole batches.
     Barrier(BatchBarrier),
-    /// Closed loop with think times.
+    /// Closed loop in which clients wait for a think time.
     Thinking(ThinkTimeLoop),
     Open(OpenLoop<StartTimes>),
-    /// Closed loop under a rate cap.
+    /// Closed loop whose rate is limited.
     Capped(Box<RateCap<AnyPacing, StartTimes>>),
-    /// Pacing of another kind, which starts when the gate of an event opens.
+    /// Pacing of any other kind. It starts when the gate of its stream opens.
     Gated(Box<Gated<AnyPacing>>),
 }
 
 impl AnyPacing {
-    /// Creates the pacing for `clients` clients, starting at `start_ns`. A cap limits closed loops;
-    /// an open loop has its own schedule.
+    /// Creates the pacing for `clients` clients, which start at `start_ns`. A rate cap applies to
+    /// closed loops only, because an open loop has its own schedule.
     #[must_use]
     pub fn new(pace: Pace, cap: Option<CapTurns>, clients: u32, start_ns: u64) -> Self {
         let each = |depth: u32| vec![depth; clients as usize];

@@ -1,15 +1,15 @@
-//! Closed loop with a barrier: a client starts its next batch when all operations of its previous
-//! batch have completed.
+//! Closed loop with a barrier. A client starts its next batch only after all operations of its
+//! previous batch have completed.
 
 use std::collections::VecDeque;
 
 use super::{Pacing, Start, places_of};
 
-/// Closed loop of whole batches. See the module documentation.
+/// Closed loop in which each client issues whole batches. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct BatchBarrier {
     client_of: Box<[u32]>,
-    /// First slot and number of slots of each client.
+    /// For each client: its first slot and its number of slots.
     places: Box<[(u32, u32)]>,
     outstanding: Box<[u32]>,
     ready: VecDeque<(u32, u64)>,
@@ -18,7 +18,7 @@ pub struct BatchBarrier {
 
 impl BatchBarrier {
     /// Creates clients that start `batches[client]` operations at the same time. All clients are
-    /// ready at `start_ns`.
+    /// ready to start at `start_ns`.
     #[must_use]
     pub fn new(batches: &[u32], start_ns: u64) -> Self {
         let client_of = places_of(batches).into_boxed_slice();
@@ -67,8 +67,8 @@ impl Pacing for BatchBarrier {
     }
 
     fn retire(&mut self, start: Start) {
-        // The driver retires the remaining operations of the client's batch later. The batch then
-        // never completes, so the client cannot start again.
+        // The driver later retires the remaining operations of the client's batch. The batch
+        // therefore never completes, and the client cannot start again.
         self.places[start.client as usize].1 = 0;
     }
 

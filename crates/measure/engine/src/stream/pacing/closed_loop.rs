@@ -1,6 +1,6 @@
-//! Closed loops: a slot starts its next operation when its previous operation has completed, or
-//! after an additional think time. Slots start in the order in which they became ready. Each slot
-//! therefore starts eventually, even if not all slots can start at the same time.
+//! Closed loops. A slot starts its next operation when its previous operation has completed, or a
+//! think time later. Slots start operations in the order in which the slots became ready. If not
+//! all ready slots can start at the same time, each slot still starts eventually.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,8 +16,8 @@ pub struct ClosedLoop {
 }
 
 impl ClosedLoop {
-    /// Creates a loop with `depths[client]` operations in flight for each client. All slots are
-    /// ready at `start_ns`.
+    /// Creates a loop in which each client keeps `depths[client]` operations in flight. All slots
+    /// are ready at `start_ns`.
     #[must_use]
     pub fn new(depths: &[u32], start_ns: u64) -> Self {
         let client_of = places_of(depths).into_boxed_slice();
@@ -58,7 +58,7 @@ impl Pacing for ClosedLoop {
     }
 }
 
-/// Closed loop with a think time between a completion and the next start.
+/// Closed loop in which a think time passes between a completion and the next start.
 #[derive(Clone, Debug)]
 pub struct ThinkTimeLoop {
     client_of: Box<[u32]>,
@@ -69,8 +69,8 @@ pub struct ThinkTimeLoop {
 }
 
 impl ThinkTimeLoop {
-    /// Creates a loop with `depths[client]` operations in flight and the think time
-    /// `think_ns[client]` for each client.
+    /// Creates a loop in which each client keeps `depths[client]` operations in flight and waits
+    /// for the think time `think_ns[client]`.
     #[must_use]
     pub fn new(depths: &[u32], think_ns: &[u64], start_ns: u64) -> Self {
         let client_of = places_of(depths).into_boxed_slice();

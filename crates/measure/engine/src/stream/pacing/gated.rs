@@ -1,4 +1,5 @@
-//! Pacing of a stream that starts at an event, and may end when the event is undone.
+//! Pacing of a stream that starts when an event happens. The stream may end when the event is
+//! undone.
 //!
 //! The clock of the inner pacing starts when the gate opens. Until then, the thread checks the gate
 //! every few milliseconds.
@@ -9,14 +10,14 @@ use plimsoll_workload::planned::gate::StreamGate;
 
 use super::{Pacing, Start};
 
-/// Interval at which a thread checks its gate.
+/// Interval at which a thread checks whether its gate has opened.
 const POLL_NS: u64 = 5_000_000;
 
 /// Pacing that starts when its gate opens. See the module documentation.
 pub struct Gated<P> {
     gate: Arc<StreamGate>,
     inner: P,
-    /// Start of the stream; `None` until its event has happened.
+    /// Time at which the stream started; `None` if its event has not happened yet.
     from_ns: Option<u64>,
     is_closed: bool,
     is_stopped: bool,
@@ -24,13 +25,14 @@ pub struct Gated<P> {
 }
 
 impl<P: Pacing> Gated<P> {
-    /// Creates a pacing that runs `inner` when the gate opens. The clock of `inner` starts at 0.
+    /// Creates a pacing that uses `inner` after the gate has opened. The clock of `inner` starts at
+    /// 0 when the gate opens.
     #[must_use]
     pub fn new(gate: Arc<StreamGate>, inner: P, now_ns: u64) -> Self {
         Self { gate, inner, from_ns: None, is_closed: false, is_stopped: false, polled_ns: now_ns }
     }
 
-    /// Returns the start of the stream if the stream is running.
+    /// Returns the time at which the stream started, if the stream is running.
     fn running_since_ns(&mut self, now_ns: u64) -> Option<u64> {
         if self.from_ns.is_none() {
             self.from_ns = self.gate.from_ns();
@@ -63,7 +65,7 @@ impl<P: Pacing> Pacing for Gated<P> {
         let Some(from_ns) = self.from_ns else { return poll_ns };
         match self.inner.due_ns() {
             Some(due_ns) => Some(due_ns.saturating_add(from_ns)),
-            // A closed loop waits for a completion. After the event is undone, the run continues
+            // A closed loop waits for a completion. If the event is undone, the run continues
             // without this stream.
             None if self.is_closed => poll_ns,
             None => None,
@@ -84,7 +86,7 @@ impl<P: Pacing> Pacing for Gated<P> {
 
     fn stop(&mut self, stop_ns: u64) {
         self.is_stopped = true;
-        // If the event never happened, no operation of its stream was due.
+        // If the event never happened, no operation of this stream was due.
         let since_ns = self.from_ns.map_or(0, |from_ns| stop_ns.saturating_sub(from_ns));
         self.inner.stop(since_ns);
     }

@@ -1,9 +1,10 @@
-//! Open loop: arrivals follow their schedule, even if earlier operations have not completed.
+//! Open loop. Operations arrive according to their schedule, even if earlier operations have not
+//! completed.
 //!
-//! If every slot is in use, an arrival waits, and its intended time does not change. The latencies
-//! therefore include every wait that the target causes. (Gil Tene, "How NOT to Measure Latency",
-//! describes tools that omit these waits.) After the stop, arrivals that were intended before it
-//! still start.
+//! If every slot is in use, an arrival waits, but its intended start time does not change. The
+//! latencies therefore include every wait that the target causes. (Gil Tene, "How NOT to Measure
+//! Latency", describes tools that omit these waits.) Arrivals whose intended time is before the
+//! stop still start after the stop.
 
 use super::{Pacing, Start};
 
@@ -12,7 +13,7 @@ struct Client<A> {
     arrivals: A,
     client: u32,
     next_ns: u64,
-    /// Next arrival after the arrival at `next_ns`, if the thread had time to compute it.
+    /// Arrival that follows the arrival at `next_ns`; `None` if the thread has not computed it yet.
     after_ns: Option<u64>,
 }
 
@@ -34,19 +35,20 @@ impl<A: Iterator<Item = u64>> Client<A> {
 /// Open loop. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct OpenLoop<A> {
-    /// Binary heap, sorted by `next_ns`: the client with the earliest arrival is first.
+    /// Clients in a binary heap, which is sorted by `next_ns`. The first client has the earliest
+    /// arrival.
     clients: Vec<Client<A>>,
     free: Vec<u32>,
     start_ns: u64,
     stop_ns: u64,
-    /// Time at which the queue was last full. Arrivals before this time were delayed by the full
-    /// queue.
+    /// Time at which the queue was last full. The full queue delayed arrivals that were due before
+    /// this time.
     full_until_ns: u64,
 }
 
 impl<A: Iterator<Item = u64>> OpenLoop<A> {
-    /// Creates clients that share `places` slots. `arrivals` contains the arrivals of each client,
-    /// in nanoseconds since `start_ns`.
+    /// Creates clients that share `places` slots. `arrivals` contains the arrival times of each
+    /// client, in nanoseconds since `start_ns`.
     #[must_use]
     pub fn new(arrivals: Vec<A>, places: u32, start_ns: u64) -> Self {
         let mut clients = Vec::with_capacity(arrivals.len());
@@ -61,7 +63,7 @@ impl<A: Iterator<Item = u64>> OpenLoop<A> {
         Self { clients, free, start_ns, stop_ns: u64::MAX, full_until_ns: 0 }
     }
 
-    /// Restores the order of the heap after the time of the first client has increased.
+    /// Restores the order of the heap after the arrival time of the first client has increased.
     #[inline]
     fn restore_heap(&mut self) {
         let mut at = 0;

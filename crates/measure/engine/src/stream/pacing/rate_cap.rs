@@ -1,12 +1,12 @@
-//! Rate cap for another pacing: each operation starts at or after its time on a schedule.
+//! Rate cap for another pacing. The cap has a schedule of times. Each operation starts at its time
+//! on this schedule or later.
 //!
-//! The schedule is an iterator of times since the start. A group that is late may catch up with at
-//! most `credit_ns` of its schedule. It skips earlier times, so that a stall is not followed by a
-//! burst.
+//! The schedule is an iterator of times since the start. If a group is late, it may catch up on at
+//! most `credit_ns` of its schedule. It skips earlier times, so that no burst follows a stall.
 
 use super::{Pacing, Start};
 
-/// Pacing with a rate cap. See the module documentation.
+/// Pacing whose rate is limited. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct RateCap<P, A> {
     inner: P,
@@ -18,7 +18,8 @@ pub struct RateCap<P, A> {
 }
 
 impl<P: Pacing, A: Iterator<Item = u64>> RateCap<P, A> {
-    /// Limits `inner` to the scheduled times `turns` (nanoseconds since `start_ns`).
+    /// Limits the starts of `inner` to the times in `turns`, which are in nanoseconds since
+    /// `start_ns`.
     #[must_use]
     pub fn new(inner: P, mut turns: A, start_ns: u64, credit_ns: u64) -> Self {
         let turn_ns = turns.next().map(|turn| start_ns.saturating_add(turn));

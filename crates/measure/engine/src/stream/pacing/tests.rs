@@ -106,8 +106,8 @@ fn a_cap_gives_one_start_per_turn_and_catches_up_only_so_far() {
 
 #[test]
 fn every_place_gets_its_turn_where_not_all_can_start() {
-    // A single slot could reach this cap, because each operation completes before the next one is
-    // due.
+    // Each operation completes before the next is due, so a single slot would be enough for this
+    // rate. The turns must still be shared.
     let every_100 = (0u64..).map(|k| k * 100);
     let mut capped = RateCap::new(ClosedLoop::new(&[1, 1, 2], 0), every_100, 0, 0);
     let mut barrier = BatchBarrier::new(&[1, 1, 1, 1], 0);

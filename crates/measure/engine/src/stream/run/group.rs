@@ -1,5 +1,5 @@
-//! Thread of one group: it opens its target, waits for the start, drives the operations, and closes
-//! the target.
+//! Work of the thread of one group. It opens its target, waits for the start, drives the
+//! operations, and closes the target.
 
 use std::any::Any;
 use std::sync::atomic::Ordering;
@@ -26,19 +26,19 @@ use crate::stream::source::Source;
 use crate::stream::uniform::Uniform;
 use crate::{EngineError, stop_request};
 
-/// While a queue waits for its last operations, it reads the clock at this interval, in ns, and
-/// reaps at most this number of completions in one step.
+/// While a queue waits for its last operations, it reads the clock at this interval, in ns. In each
+/// step, it reaps at most as many completions as the next constant permits.
 const SETTLE_TICK_NS: u64 = 100_000_000;
 const SETTLED_MAX: usize = 64;
 
-/// Sender that reports that a thread is ready. If it is dropped before the thread is ready, it
-/// reports that the thread will not become ready.
+/// Sender with which a thread reports that it is ready. If it is dropped before the thread is
+/// ready, it reports that the thread will never be ready.
 pub(super) struct ReadySignal(pub(super) Option<Sender<bool>>);
 
 impl ReadySignal {
     fn send(&mut self, ready: bool) {
-        // The coordinator expects one message from each group. If the coordinator has already
-        // ended, the message is dropped.
+        // The coordinator expects one message from each group. If the coordinator has ended, nobody
+        // receives the message.
         let _ = self.0.take().map(|sender| sender.send(ready));
     }
 }
@@ -49,7 +49,8 @@ impl Drop for ReadySignal {
     }
 }
 
-/// Runs one group's thread. Returns `None` if another group's failure prevented the start.
+/// Runs the thread of one group. Returns `None` if the failure of another group prevented the
+/// start.
 pub(super) fn run_group(
     group: Group<&mut (dyn Source + 'static)>,
     config: &RunConfig,
@@ -78,8 +79,8 @@ pub(super) fn run_group(
         classes: config.classes.len().max(1) as u32,
         buffer_stride_bytes: stride_bytes(group.size_bytes_max),
         carry_on: config.carry_on,
-        // If a server does not respond, its client itself ends the wait, with a more detailed
-        // error.
+        // If a server does not respond, the client of this server ends the wait itself, with a more
+        // detailed error.
         outage_max_ns: if is_remote { u64::MAX } else { config.outage_max_ns },
     };
     sleep_until_ns(start_ns);
@@ -101,7 +102,7 @@ pub(super) fn run_group(
             after_ns: stop_request::SETTLE_NS,
         });
     }
-    // The kernel workers must be counted before the queue is closed, because closing ends them.
+    // The kernel workers must be counted before the queue is closed, because the close ends them.
     let (punt_workers, punt_cpu) = ring_workers(thread_id());
     let remote = match queue {
         GroupQueue::Nfs(queue) => {
@@ -119,8 +120,7 @@ pub(super) fn run_group(
     Ok(Some(report))
 }
 
-/// Waits a short time for operations in flight, and returns the number of operations that have not
-/// completed.
+/// Waits a short time for operations in flight. Returns how many operations have not completed.
 fn drain_queue(queue: &mut GroupQueue) -> usize {
     let GroupQueue::Files(queue) = queue else { return 0 };
     let until_ns = monotonic_ns() + stop_request::SETTLE_NS;
@@ -146,7 +146,7 @@ fn stride_bytes(size_bytes_max: u32) -> u64 {
     u64::from(size_bytes_max.max(1)).next_multiple_of(PAGE_BYTES as u64)
 }
 
-/// Returns the maximum number of operations that a group has in flight.
+/// Returns the maximum number of operations that the group has in flight.
 fn places(pace: &Pace, clients: u32) -> u32 {
     match pace {
         Pace::Closed { depth } | Pace::Barrier { depth } | Pace::Thinking { depth, .. } => {
@@ -158,13 +158,13 @@ fn places(pace: &Pace, clients: u32) -> u32 {
     .max(1)
 }
 
-/// Pins the thread to its CPU.
+/// Pins the thread to the CPU on which it is placed.
 fn pin(place: &Placement) -> Result<(), EngineError> {
     let Some(cpu) = place.cpu else { return Ok(()) };
     pin_thread(cpu).map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))
 }
 
-/// Opens the group's target and pins the thread.
+/// Opens the target of the group and pins the thread.
 fn open_target(
     place: &mut Placement,
     target: Target,
@@ -208,11 +208,11 @@ fn open_target(
     let (mut queue, _, report) = open(BackendConfig { arena_bytes, depth, ..files })?;
     match report.worker_threads {
         0 => pin(place)?,
-        // Threads that a pinned thread starts would stay on its CPU.
+        // If a pinned thread starts other threads, they stay on its CPU.
         workers => *place = Placement::with_workers(workers),
     }
-    // No buffer contains only zeros, and no two buffers are equal. A source that does not fill its
-    // buffers therefore still writes usable data.
+    // No buffer contains only zeros, and no two buffers are equal. If a source does not fill its
+    // buffers, it therefore still writes usable data.
     for place in 0..u64::from(depth) {
         let stride = stride_bytes(size_bytes_max);
         if let Some(bytes) = queue.bytes(place * stride, stride as u32) {
@@ -243,7 +243,7 @@ fn null(depth: u32, arena_bytes: u64) -> Result<(GroupQueue, BackendReport), Eng
     Ok((GroupQueue::Null(NullQueue::new(depth, arena)), report))
 }
 
-/// Arguments of `drive`, without the queue.
+/// Arguments for `drive`, except the queue.
 struct DriveJob<'a> {
     source: &'a mut (dyn Source + 'static),
     pacing: AnyPacing,
@@ -254,10 +254,10 @@ struct DriveJob<'a> {
 }
 
 impl DriveJob<'_> {
-    /// Drives the operations. The loop is compiled separately for the streams of plans in closed
-    /// loops, for the streams of plans with other pacing, and for the source of calibrations. All
-    /// other sources use one loop that calls them through a pointer. On the null target, these
-    /// calls would reduce the rate of a plan by a tenth.
+    /// Drives the operations. The loop is compiled separately in three cases: for a plan's streams
+    /// in closed loops, for a plan's streams with other pacing, and for the source of calibrations.
+    /// All other sources share one loop, which calls them through a pointer. On the null target,
+    /// such calls would reduce the rate of a plan by a tenth.
     fn drive<Q: Queue>(self, queue: &mut Q) -> (DriveEnd, Result<(), EngineError>) {
         let Self { source, mut pacing, mut clock, config, outbox, stop } = self;
         let any: &mut dyn Any = source;

@@ -1,4 +1,4 @@
-//! Report of a run of streams.
+//! Result of a run of streams.
 
 use std::path::PathBuf;
 
@@ -14,42 +14,45 @@ use crate::{nfs, s3};
 #[derive(Clone, Debug)]
 pub struct GroupReport {
     pub name: String,
-    /// CPU placement of the thread, and the reason for it.
+    /// CPU on which the thread was placed, and the reason.
     pub place: Placement,
-    /// Report of the queue.
+    /// Report of the thread's queue.
     pub backend: BackendReport,
     pub end: DriveEnd,
-    /// Number of kernel workers that executed operations for the thread, counted at its end.
+    /// Number of kernel workers that executed operations for the thread. They were counted when the
+    /// thread ended.
     pub punt_workers: usize,
-    /// Processor time of the kernel workers that still existed at this time.
+    /// Processor time of the kernel workers that still existed when the thread ended.
     pub punt_cpu: CpuTime,
-    /// Network calls, if the target is remote.
+    /// Counters of the network calls; `None` if the target is not on a server.
     pub remote: Option<RemoteCalls>,
-    /// Error that ended the group early, or that occurred when it closed. [`RunReport::error`]
-    /// contains the first error.
+    /// Error that ended the group early, or that occurred when the group closed its target.
+    /// [`RunReport::error`] contains the first error of the run.
     pub error: Option<EngineError>,
 }
 
-/// Network calls of a group.
+/// Network calls that a group made.
 #[derive(Clone, Debug)]
 pub enum RemoteCalls {
     Nfs {
-        /// Counters of calls, and of events of the servers during the run.
+        /// Counters of NFS calls, and of restarts and outages of the servers during the run.
         calls: nfs::Calls,
-        /// First call that failed: its name and the server's response.
+        /// First call that failed. The text contains the name of the call and the response of the
+        /// server.
         first_error: Option<String>,
     },
     /// S3.
     S3 {
         /// Requests.
         calls: s3::Calls,
-        /// First request that failed: its name and the server's response.
+        /// First request that failed. The text contains the name of the request and the response of
+        /// the server.
         first_error: Option<String>,
     },
 }
 
 impl RemoteCalls {
-    /// Returns the name of the first call that failed, with the server's response.
+    /// Returns the name of the first call that failed, and the response of the server.
     #[must_use]
     pub fn first_error(&self) -> Option<&str> {
         match self {
@@ -59,7 +62,7 @@ impl RemoteCalls {
 }
 
 impl GroupReport {
-    /// Returns the first failed operation, as an error with path and offset.
+    /// Returns the first failed operation as an error that contains the path and the offset.
     #[must_use]
     pub fn failure(&self) -> Option<EngineError> {
         let Failure { op, result, .. } = self.end.failure?;
@@ -75,30 +78,30 @@ impl GroupReport {
     }
 }
 
-/// Result of a run.
 #[derive(Debug)]
 pub struct RunReport {
-    /// Totals for each class, client and group.
+    /// Totals, by class, by client and by group.
     pub collected: Collector,
-    /// Groups, in order.
+    /// Reports of the groups, in the order in which the groups were passed to the run.
     pub groups: Vec<GroupReport>,
-    /// Start of the measurement (`CLOCK_MONOTONIC`).
+    /// Time at which the measurement started (`CLOCK_MONOTONIC`).
     pub measure_from_ns: u64,
-    /// End of the measurement: the planned stop, a requested stop or the first failure.
+    /// Time at which the measurement ended: at the planned stop, at a requested stop or at the
+    /// first failure.
     pub stop_ns: u64,
-    /// Delay with which some threads stopped. It is 0 unless a stop was requested and the threads
-    /// read the request too late.
+    /// How long after the requested stop some threads stopped, in ns. It is 0 if no stop was
+    /// requested, or if the threads read the request in time.
     pub stop_error_ns: u64,
-    /// Processor time of the whole process, including kernel workers, from the start to the end of
-    /// the threads.
+    /// Processor time that the whole process used from the start to the end of the threads. It
+    /// includes the kernel workers.
     pub process_cpu: CpuTime,
-    /// Error that ended the run early, except for a failed operation. Either a queue failed or did
-    /// not respond, or a thread panicked or was abandoned.
+    /// Error that ended the run early. A queue failed, the target did not respond, or a thread
+    /// panicked or was abandoned. Failed operations are not reported here.
     pub error: Option<EngineError>,
 }
 
 impl RunReport {
-    /// Returns the length of the measurement.
+    /// Returns the length of the measurement in ns.
     #[must_use]
     pub fn measured_ns(&self) -> u64 {
         self.stop_ns.saturating_sub(self.measure_from_ns)

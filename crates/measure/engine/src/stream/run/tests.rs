@@ -4,7 +4,7 @@ use crate::stream::source::{Op, SourceCallbacks};
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::planned::pace::StartTimes;
 
-/// Source that writes or reads the blocks in order. Each block is filled with its own byte value.
+/// Source that writes or reads blocks in order. Every byte of a block has the same value.
 #[derive(Debug)]
 struct Blocks {
     kind: OpKind,
@@ -169,7 +169,7 @@ fn an_error_of_the_target_is_kept_with_all_that_was_measured() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f");
     std::fs::write(&path, vec![1; 1 << 20]).unwrap();
-    // The file has 256 blocks: the 257th read is after its end.
+    // The file has 256 blocks, so the 257th read is after the end of the file.
     let read = Blocks { file_blocks: 1000, ..Blocks::new(OpKind::Read, u64::MAX) };
     let target = || {
         let files = vec![FileSource::read_only(&path)];

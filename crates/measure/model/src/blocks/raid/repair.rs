@@ -1,16 +1,16 @@
-//! Lost drives of a group, and their rebuild (resilvering).
+//! Handles lost drives of a group, and their rebuild (resilvering).
 //!
-//! - Until the loss of a drive is noticed, commands for the drive wait. Then other drives of its
-//!   group serve its reads: another drive of the mirror, or enough other columns to compute the
-//!   missing data. Writes skip the drive.
-//! - When the loss is noticed, a spare replaces the drive. Without a spare, the undo action of the
-//!   event provides an empty drive. The new drive receives new writes, and its data is rebuilt from
-//!   the other drives in parts of `rebuild_bytes`, `rebuild_active` parts at a time. It serves no
-//!   reads until the rebuild has ended.
+//! - Until the loss of a drive is noticed, commands for the drive wait. Then other drives of the
+//!   group serve the reads: another drive of the mirror, or as many other columns as are needed to
+//!   compute the missing data. Writes skip the drive.
+//! - When the loss is noticed, a spare replaces the drive. If there is no spare, the undo action of
+//!   the event provides an empty drive. The new drive receives new writes, and its data is rebuilt
+//!   from the other drives in parts of `rebuild_bytes`, `rebuild_active` parts at a time. It serves
+//!   no reads until the rebuild has ended.
 //! - A group that has lost more drives than its parity allows refuses all requests.
 //!
-//! The rebuild restores the data that was placed before the run, which is spread evenly over the
-//! drives, in the order of disk addresses.
+//! The rebuild restores the data that was placed before the run, in the order of disk addresses.
+//! This data is spread evenly over the drives.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ use crate::blocks::losses::{Change, Component, Loss};
 use crate::blocks::request::{Action, Request};
 use crate::spec::{ModelError, Reader};
 
-/// Number of the file that a rebuild reads and writes.
+/// File number that the I/Os of a rebuild use.
 const REBUILD_FILE: u32 = (1 << 24) - 1;
-/// Bit of a notice: if it is set, the rebuild of a drive starts; otherwise, a part of the rebuild
-/// has ended.
+/// Bit in the value of a notice. If the bit is set, the rebuild of a drive starts; otherwise, the
+/// rebuild of a part has ended.
 const START: u64 = 1;
 
 /// State of a drive that was lost, or is being rebuilt.
@@ -39,23 +39,23 @@ enum Drive {
     },
 }
 
-/// State of the drive that stores a column.
+/// State of the drive that a column is stored on.
 #[derive(Clone, Copy, Debug)]
 enum Column {
     Whole,
-    /// The drive is lost, but the system has not noticed it.
+    /// The drive is lost, but the system has not noticed the loss.
     Unnoticed(Loss),
     Lost,
     New,
 }
 
-/// State of the lost drives of a pool, and of their rebuilds.
+/// State of the lost drives of a pool, and of the rebuilds of these drives.
 #[derive(Clone)]
 pub(super) struct Repair {
     spares: u64,
     rebuild_active: u32,
     rebuild_bytes: u64,
-    /// Number of bytes that were placed before the run.
+    /// Number of bytes that were placed on the pool before the run.
     stored_bytes: f64,
     drives: BTreeMap<u32, Drive>,
     rebuilt_bytes: u64,
@@ -112,7 +112,8 @@ impl Raid {
         !self.repair.is_whole() && (readable.count() as u64) < self.width - self.parity
     }
 
-    /// Returns the parity columns of a record that replace its unreadable data columns.
+    /// Returns the parity columns that are read in place of the unreadable data columns of a
+    /// record.
     pub(super) fn replacing(&self, group: u64, first: u64, columns: u64) -> Vec<u64> {
         if self.repair.is_whole() {
             return Vec::new();
@@ -187,15 +188,15 @@ impl Raid {
                         self.repair.drives.remove(&device);
                     }
                     Some(Drive::Lost(_)) => self.start_rebuild(device, cx),
-                    // A spare has already replaced the drive, so the returned drive becomes a
-                    // spare.
+                    // A spare has already replaced the drive, so the drive becomes a spare when it
+                    // returns.
                     _ => self.repair.spares += 1,
                 }
             }
         }
     }
 
-    /// Returns the block and the value of a notice about a drive.
+    /// Returns the block and the value of a notice that concerns a drive.
     fn notice_of(&self, device: u32, bit: u64) -> (u32, u64) {
         (self.own, (u64::from(device) << 1 | bit) << 16 | u64::from(self.node))
     }
@@ -229,7 +230,7 @@ impl Raid {
         self.rebuild(device, cx);
     }
 
-    /// Starts further parts of the rebuild of a drive.
+    /// Starts the rebuild of further parts of a drive.
     fn rebuild(&mut self, device: u32, cx: &mut Context<'_>) {
         let group = u64::from(device) / self.width;
         let bytes = self.repair.rebuild_bytes;

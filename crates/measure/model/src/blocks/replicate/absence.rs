@@ -1,15 +1,16 @@
-//! Nodes that a cluster loses through an event. They may return.
+//! Nodes that a cluster loses through an event, and that may return.
 //!
-//! - Until the loss is noticed, requests that need a copy on the node wait. Then reads use the
-//!   other copies, and writes only update the other copies.
+//! - Until the loss is noticed, requests that need a copy on the node wait. Afterwards, reads use
+//!   the other copies, and writes update only the other copies.
 //! - `rebuild_after_s` after the notice, the node's copies are rebuilt on the other nodes, in the
 //!   same way as for failed nodes.
 //! - A node that returns has the data that it had when it was lost. Its copies of units written in
 //!   the meantime are stale: they serve no reads until they are copied again. Copies that were
 //!   rebuilt on other nodes stay there.
-//! - If a node loses a disk, it loses the data on that disk. A copy with data on the disk is
-//!   treated like a copy of a lost node: other nodes serve the reads, and whole units are rebuilt
-//!   on other nodes. New data goes to the node's other disks. A disk returns with its data.
+//! - If a node loses a disk, it loses the data on that disk. A copy that is partly on the lost disk
+//!   is treated like a copy on a lost node: other nodes serve its reads, and the whole unit is
+//!   rebuilt on another node. New data of the node goes to its other disks. A disk that returns
+//!   still has its data.
 //! - A request fails if no copy of its data is left. Cold units with erasure coding are decoded
 //!   instead.
 
@@ -26,19 +27,19 @@ use crate::core::NS_PER_S;
 /// Value of the notice that starts the rebuild of a lost node.
 pub(super) const START: u64 = 1;
 
-/// File number and unit number.
+/// A file number and a unit number.
 type Key = (u32, u64);
 
 /// Nodes and disks that were removed by events.
 #[derive(Clone)]
 pub(super) struct Absence {
     rebuild_after_ns: u64,
-    /// The loss of each lost node, with the node number as key.
+    /// For each lost node: its loss. The key is the node number.
     lost: BTreeMap<u16, Loss>,
-    /// The loss of each lost disk, with node and disk as key.
+    /// For each lost disk: its loss. The key contains the node and the disk.
     disks: BTreeMap<(u16, Component), Loss>,
-    /// For each node that was ever lost: the units that were written without the node, and the
-    /// number of these units.
+    /// For each node that was lost at any time: the units that were written while it was lost, and
+    /// the number of these units.
     stale: BTreeMap<u16, (Bits, u64)>,
 }
 
@@ -65,7 +66,7 @@ impl Absence {
         !self.stale.is_empty() || !self.disks.is_empty()
     }
 
-    /// Returns the latest loss of a disk in a node.
+    /// Returns the latest loss among the disks of a node.
     fn disk_loss(&self, node: u16) -> Option<Loss> {
         let own = self.disks.iter().filter(|((of, _), _)| *of == node);
         own.map(|(_, loss)| *loss).max_by_key(|loss| loss.noticed_ns)
@@ -79,17 +80,17 @@ impl Absence {
         self.stale.get(&node).is_some_and(|(units, count)| *count > 0 && units.has(file, unit))
     }
 
-    /// Returns true if a node has the current data of a unit that it stores.
+    /// Returns true if a node stores a copy of a unit and the copy is current.
     pub(super) fn is_fresh(&self, node: u16, key: Key) -> bool {
         !self.lost.contains_key(&node) && !self.is_stale(node, key)
     }
 
-    /// Returns true if the copies that a node stored must be rebuilt on other nodes.
+    /// Returns true if other nodes must rebuild the copies that a node stored.
     pub(super) fn is_rebuilt(&self, node: u16, now_ns: u64) -> bool {
         self.lost.get(&node).is_some_and(|loss| self.is_due(loss, now_ns))
     }
 
-    /// Returns true if a node's copy of a unit is stale and must be copied again.
+    /// Returns true if a node's copy of a unit is stale, so that it must be copied again.
     pub(super) fn needs_copy(&self, node: u16, key: Key, now_ns: u64) -> bool {
         match self.lost.contains_key(&node) {
             true => self.is_rebuilt(node, now_ns),
@@ -97,7 +98,7 @@ impl Absence {
         }
     }
 
-    /// Returns true if some unit may need a new copy.
+    /// Returns true if there may be a unit that needs a new copy.
     pub(super) fn needs_rebuild(&self, now_ns: u64) -> bool {
         let stale =
             |(node, (_, count)): (&u16, &(Bits, u64))| *count > 0 && !self.lost.contains_key(node);
@@ -105,7 +106,7 @@ impl Absence {
         self.stale.iter().any(stale) || losses().any(|loss| self.is_due(loss, now_ns))
     }
 
-    /// Returns a node that has returned with a stale copy of a unit. From this call on, the copy
+    /// Returns a node that has returned and has a stale copy of a unit. From this call on, the copy
     /// counts as current.
     pub(super) fn take_stale(&mut self, nodes: &[u16], (file, unit): Key) -> Option<u16> {
         let back =
@@ -160,7 +161,7 @@ impl Replicate {
         });
     }
 
-    /// Returns the loss of the disk that stores a part of a unit on a node.
+    /// Returns the loss of a disk, if that disk stores a part of a unit on a node.
     pub(super) fn disk_loss(&self, node: u16, (file, unit): Key, blocks: &Blocks) -> Option<Loss> {
         let loss = self.absence.disk_loss(node)?;
         let offset = unit * self.unit_bytes;
@@ -169,8 +170,8 @@ impl Replicate {
         blocks.is_lost(self.below, &whole).then_some(loss)
     }
 
-    /// Returns true if a node's copy of a unit must be rebuilt on another node, because a disk is
-    /// lost.
+    /// Returns true if a disk is lost and a node's copy of a unit must therefore be rebuilt on
+    /// another node.
     pub(super) fn is_disk_rebuilt(
         &self,
         node: u16,
@@ -182,7 +183,7 @@ impl Replicate {
         loss.is_some_and(|loss| self.absence.is_due(&loss, now_ns))
     }
 
-    /// Reads a unit while a node is lost, or has stale copies.
+    /// Reads a unit while a node is lost or has stale copies.
     pub(super) fn read_degraded(
         &mut self,
         request: &Request,
@@ -224,7 +225,7 @@ impl Replicate {
         }
     }
 
-    /// Returns the nodes to which a write goes while a node is lost.
+    /// Returns the nodes that receive a write while a node is lost.
     pub(super) fn write_degraded(
         &mut self,
         request: &Request,
@@ -259,13 +260,13 @@ impl Replicate {
         live
     }
 
-    /// Returns true if a unit is stored once, with parity on other nodes.
+    /// Returns true if a unit is stored as one copy with parity on other nodes.
     fn is_coded(&self, nodes: &[u16; COPIES]) -> bool {
         self.erasure_share > 0.0 && nodes.iter().filter(|n| **n != NOWHERE).count() == 1
     }
 
-    /// Returns the emptier of two nodes. A hash picks the two among the nodes that are not lost and
-    /// have no copy.
+    /// A hash selects two of the nodes that are not lost and have no copy. Returns the emptier of
+    /// the two.
     pub(super) fn emptier_present(
         &self,
         hash: u64,

@@ -1,24 +1,24 @@
-//! Closed queueing networks: exact mean value analysis.
+//! Exact mean value analysis of closed queueing networks.
 //!
-//! M. Reiser and S. S. Lavenberg, "Mean-value analysis of closed multichain queuing networks", JACM
-//! 27(2), 1980, for one chain. Multi-server stations are computed from their marginal
-//! probabilities.
+//! Method of M. Reiser and S. S. Lavenberg, "Mean-value analysis of closed multichain queuing
+//! networks", JACM 27(2), 1980, for one chain. Multi-server stations are computed from their
+//! marginal probabilities.
 
-/// A station of a closed network.
+/// Station of a closed network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Centre {
-    /// Service demand of one customer in a cycle: visits × service time.
+    /// Service demand of one customer in one cycle: visits × service time.
     pub demand_s: f64,
-    /// Number of servers; `None` for a pure delay.
+    /// Number of servers; `None` if the station is only a delay.
     pub servers: Option<u32>,
 }
 
-/// The steady state of a closed network.
+/// Steady state of a closed network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Solution {
     /// Number of cycles per second.
     pub rate_per_s: f64,
-    /// Time of a cycle, without the think time.
+    /// Mean time of a cycle without the think time.
     pub response_s: f64,
     /// Mean number of customers at each centre.
     pub customers: Vec<f64>,
@@ -27,7 +27,7 @@ pub struct Solution {
 /// Solves the network exactly for `population` customers that think for `think_s` between cycles.
 pub fn exact(centres: &[Centre], population: u32, think_s: f64) -> Solution {
     let mut queue = vec![0.0; centres.len()];
-    // Marginal probabilities of j customers at each multi-server centre, j < servers.
+    // Marginal probabilities of `j` customers at each multi-server centre, for `j` < servers.
     let mut marginal: Vec<Vec<f64>> = centres
         .iter()
         .map(|c| {
@@ -66,7 +66,8 @@ pub fn exact(centres: &[Centre], population: u32, think_s: f64) -> Solution {
     Solution { rate_per_s: rate, response_s: response, customers: queue }
 }
 
-/// Updates the marginal probabilities of a multi-server centre from n - 1 to n customers in total.
+/// Updates the marginal probabilities of a multi-server centre when the total number of customers
+/// rises from n - 1 to n.
 fn update_marginal(p: &mut [f64], servers: u32, busy: f64) {
     let c = f64::from(servers);
     for j in (1..p.len()).rev() {
@@ -80,9 +81,9 @@ fn update_marginal(p: &mut [f64], servers: u32, busy: f64) {
 mod tests {
     use super::*;
 
-    /// Solves the same network by normalisation constants over every state (J. P. Buzen,
-    /// "Computational algorithms for closed queueing networks", CACM 16(9), 1973), as an
-    /// independent method.
+    /// Solves the same network by an independent method, with normalisation constants over every
+    /// state (J. P. Buzen, "Computational algorithms for closed queueing networks", CACM 16(9),
+    /// 1973).
     fn by_convolution(centres: &[Centre], population: usize) -> f64 {
         let mut g = vec![0.0; population + 1];
         g[0] = 1.0;

@@ -1,10 +1,11 @@
 //! Exact results for open stations: M/M/c and M/G/1.
 //!
-//! L. Kleinrock, "Queueing Systems, Volume 1: Theory", Wiley 1975: Erlang's C formula in section
-//! 3.5, Pollaczek and Khinchine's in 5.6. Rates are per second, times in seconds.
+//! Source: L. Kleinrock, "Queueing Systems, Volume 1: Theory", Wiley 1975. Erlang's C formula is in
+//! section 3.5, and the formula of Pollaczek and Khinchine in section 5.6. Rates are per second,
+//! times are in seconds.
 
-/// Returns the probability that an arrival at M/M/c has to wait (Erlang C), with `offered` =
-/// arrival rate × mean service time < `servers`.
+/// Returns the probability that an arrival at M/M/c waits (Erlang C). `offered` is the arrival rate
+/// × the mean service time, and must be less than `servers`.
 pub fn erlang_c(servers: u32, offered: f64) -> f64 {
     // Computes Erlang B by its recurrence, which does not overflow, and then Erlang C from Erlang
     // B.
@@ -25,8 +26,9 @@ pub fn mmc_sojourn_s(servers: u32, arrivals_per_s: f64, service_s: f64) -> f64 {
     service_s + erlang_c(servers, offered) * service_s / (f64::from(servers) - offered)
 }
 
-/// Returns the mean time in an M/G/1 station whose service times have this coefficient of
-/// variation: 0 is M/D/1, 1 is M/M/1. The mean time is infinite if there is no steady state.
+/// Returns the mean time in an M/G/1 station. `variation` is the coefficient of variation of the
+/// service times: 0 is M/D/1, and 1 is M/M/1. The mean time is infinite if there is no steady
+/// state.
 pub fn mg1_sojourn_s(arrivals_per_s: f64, service_s: f64, variation: f64) -> f64 {
     let load = arrivals_per_s * service_s;
     if load >= 1.0 {
@@ -46,7 +48,7 @@ mod tests {
             assert!((mmc_sojourn_s(1, load, 1.0) - mm1).abs() < 1e-9 * mm1);
             assert!((mg1_sojourn_s(load, 1.0, 1.0) - mm1).abs() < 1e-9 * mm1);
         }
-        // Erlang C for c = 10, a = 8: 0.409180 (from tables, and from the explicit sum).
+        // Erlang C for c = 10 and a = 8 is 0.409180, according to tables and to the explicit sum.
         let terms: Vec<f64> = (0..10)
             .scan(1.0, |t, k| {
                 let term = *t;

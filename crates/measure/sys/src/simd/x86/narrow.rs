@@ -48,7 +48,7 @@ pub(super) fn skip(from: &mut Cipher, blocks: i64) {
     from.next = _mm_add_epi64(from.next, _mm_set_epi64x(0, blocks));
 }
 
-/// Returns a part that repeats `word`.
+/// Returns a part of a unit that consists of copies of `word`.
 #[target_feature(enable = "sse4.2")]
 #[inline]
 pub(super) fn repeat(word: u64) -> Part {

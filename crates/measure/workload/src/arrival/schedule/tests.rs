@@ -1,6 +1,6 @@
 use super::*;
 
-/// Returns the first `n` start times of all parts together, in ascending order.
+/// Merges the start times of all parts and returns the first `n` in ascending order.
 fn merged(schedule: &Schedule, parts: u64, seed: u64, n: usize) -> Vec<u64> {
     let each = (0..parts).flat_map(|part| schedule.part(part, parts, seed).take(n));
     let mut starts: Vec<u64> = each.collect();
@@ -15,8 +15,8 @@ fn rate(per_s: f64) -> Rate {
 
 const DAY_NS: u128 = 86_400_000_000_000;
 
-/// After 24 h, the n-th start time equals the exact result, even at rates that do not divide a
-/// second.
+/// After 24 h, the n-th start time equals the exact value, even if the gap is not a whole number of
+/// nanoseconds.
 #[test]
 fn a_day_of_even_spacing_does_not_drift() {
     for per_s in [3.0, 997.0, 1_000.1, 7_777.777_777] {
@@ -39,8 +39,8 @@ fn parts_of_an_even_stream_are_the_stream() {
 }
 
 /// Returns the Kolmogorov-Smirnov distance between samples and a distribution function, multiplied
-/// by the square root of the number of samples. It exceeds 1.95 with a probability of 0.1 %
-/// (Smirnov 1948, asymptotic).
+/// by the square root of the number of samples. For samples of this distribution, it exceeds 1.95
+/// with a probability of 0.1 % (Smirnov 1948, asymptotic).
 fn ks(mut samples: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     samples.sort_by(f64::total_cmp);
     let n = samples.len() as f64;
@@ -57,9 +57,9 @@ fn gaps(times: impl Iterator<Item = u64>, n: usize) -> Vec<f64> {
     times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect()
 }
 
-/// At 200,000 per second, a gap is 5,000 ns on average. Rounding to nanoseconds changes the
-/// distribution function by at most 1/5000, far less than the distance that the test accepts for
-/// 100,000 gaps.
+/// At 200,000 starts per second, the mean gap is 5,000 ns. Rounding to nanoseconds changes the
+/// distribution function by at most 1/5000. The test accepts a much larger distance for 100,000
+/// gaps.
 #[test]
 fn poisson_gaps_are_exponential_whole_and_merged() {
     let schedule = Schedule::Poisson { rate: rate(200_000.0), warp: Warp::None };
@@ -86,8 +86,8 @@ fn poisson_gaps_are_independent() {
     assert!(correlation.abs() < 4.0 / (100_000f64).sqrt(), "{correlation}");
 }
 
-/// 30 s at 200,000/s are 6 million starts with a standard error of 0.04 %. The rate must be within
-/// 0.2 %.
+/// 30 s at 200,000/s are 6 million starts, with a standard error of 0.04 %. The rate must be
+/// correct to 0.2 %.
 #[test]
 fn poisson_keeps_its_rate() {
     for seed in 0..3 {
@@ -97,7 +97,8 @@ fn poisson_keeps_its_rate() {
     }
 }
 
-/// The carried fraction preserves the mean even if gaps have only a few nanoseconds.
+/// The fraction that rounding drops is added to the next gap. So the mean is preserved even if gaps
+/// are only a few nanoseconds long.
 #[test]
 fn fast_poisson_is_not_rounded_down() {
     let schedule = Schedule::Poisson { rate: rate(3e8), warp: Warp::None };
@@ -111,8 +112,8 @@ fn bursts_start_nothing_in_their_pauses_and_keep_their_rate() {
     let schedule = Schedule::Poisson { rate: rate(100_000.0), warp };
     let times: Vec<u64> = schedule.whole(3).take_while(|t| *t < 20_000_000_000).collect();
     assert!(times.iter().all(|t| t % 50_000_000 < 10_000_000));
-    // There are 400 bursts with 1,000 starts each on average. These are 400,000 starts, with a
-    // standard error of 632.
+    // The 400 bursts have 1,000 starts each on average. The total of 400,000 starts has a standard
+    // error of 632.
     assert!((times.len() as f64 - 400_000.0).abs() < 2_500.0, "{}", times.len());
 }
 
@@ -125,7 +126,7 @@ fn a_ramp_brings_half_of_its_time_in_work() {
     assert_eq!(within(&even, 5_000_000_000), 1_250);
     assert_eq!(within(&even, 20_000_000_000), 15_000);
     let random = Schedule::Poisson { rate: rate(1_000.0), warp };
-    // The mean number of starts is 15,000, with a standard error of 122.
+    // The expected number of starts is 15,000, with a standard error of 122.
     assert!(within(&random, 20_000_000_000).abs_diff(15_000) < 490);
 }
 

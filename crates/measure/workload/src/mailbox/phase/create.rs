@@ -1,4 +1,4 @@
-//! Writes the first database of a store.
+//! Phase that writes the first database of a store.
 
 use crate::step::{ClassGroup, IoKind};
 
@@ -9,10 +9,10 @@ use super::super::poison::Place;
 use super::super::store::Store;
 use super::{Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 
-/// Writes every page of the first database, from front to back, and flushes the database.
+/// Writes every page of the first database, from the first page to the last page. Then flushes the
+/// database file.
 pub type Create = Machine<CreateSteps>;
 
-/// Steps of [`Create`].
 #[derive(Debug)]
 pub struct CreateSteps {
     chunk_pages: u32,
@@ -23,7 +23,7 @@ pub struct CreateSteps {
 }
 
 impl Create {
-    /// Creates the first database of `store`.
+    /// Creates the phase that writes the first database of `store`.
     pub fn new(store: Store, io: PhaseIo) -> Self {
         let steps = CreateSteps {
             chunk_pages: chunk_pages(&store, io),

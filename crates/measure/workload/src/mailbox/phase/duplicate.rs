@@ -1,4 +1,4 @@
-//! Duplicates the first database of a store to the other databases.
+//! Phase that copies the first database of a store to the other databases.
 
 use crate::step::{ClassGroup, IoKind};
 
@@ -9,15 +9,14 @@ use super::super::poison::{Failure, Place};
 use super::super::store::Store;
 use super::{Chunks, Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 
-/// Reads the first database from the target and checks it. Writes each page, with new stamps and
-/// content, to the same position in every other database.
+/// Reads the first database from the target and checks it. Each page is then written, with new
+/// stamps and content, to the same position in every other database.
 pub type Duplicate = Machine<DuplicateSteps>;
 
 const READ: u16 = 0;
 const WRITE: u16 = 1;
 const FLUSH: u16 = 2;
 
-/// Steps of [`Duplicate`].
 #[derive(Debug)]
 pub struct DuplicateSteps {
     chunk_pages: u32,
@@ -26,12 +25,12 @@ pub struct DuplicateSteps {
     databases: usize,
     flushes_issued: usize,
     flushes_done: usize,
-    /// For each lane: the directories of the pages that the lane has read.
+    /// For each lane: the directories of the pages that this lane has read.
     read: Vec<Vec<Directory>>,
 }
 
 impl Duplicate {
-    /// Duplicates the first database of `store` to all other databases.
+    /// Creates the phase that copies the first database of `store` to all other databases.
     pub fn new(store: Store, io: PhaseIo) -> Self {
         let steps = DuplicateSteps {
             chunk_pages: chunk_pages(&store, io),
@@ -51,7 +50,8 @@ impl DuplicateSteps {
         u64::from(self.chunk_pages) * u64::from(self.page_bytes)
     }
 
-    /// Checks the pages of the first database that a lane has read, and stores their directories.
+    /// Checks the pages of the first database that a lane has read. Stores the directories of these
+    /// pages.
     fn check(
         &mut self,
         store: &Store,
@@ -84,7 +84,8 @@ impl DuplicateSteps {
         true
     }
 
-    /// Renders pages of the database at `to`, as copies of the pages that the lane has read.
+    /// Renders pages of the database at position `to`. They are copies of the pages that the lane
+    /// has read.
     fn restamp(
         &self,
         store: &mut Store,
@@ -95,7 +96,8 @@ impl DuplicateSteps {
         let g = store.geometry;
         let file = store.database_file(to);
         let state = store.databases.get_mut(to)?;
-        // If a database is smaller, its file has no space for the remaining pages.
+        // If a database is smaller than the first database, its file has no space for the remaining
+        // pages.
         let count = count.min(state.config.pages_max.saturating_sub(first));
         let pages = (first..first + count).zip(self.read.get(lane.number)?);
         for (page, &directory) in pages {
@@ -193,7 +195,8 @@ impl Steps for DuplicateSteps {
         }
         let to = request.place + 1;
         let target = store.databases.get_mut(to)?;
-        // A copy of a smaller file would need different keys, so all databases have the same size.
+        // The keys of a copy depend on the size of its file. All databases therefore have the same
+        // size.
         target.pages_used = target.config.pages_initial;
         self.restamp(store, lane, (to, first, count), ctx)
     }

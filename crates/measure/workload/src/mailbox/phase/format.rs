@@ -1,5 +1,5 @@
-//! Writes the log files of every database completely, so that the load only overwrites existing
-//! blocks.
+//! Phase that writes the log files of every database completely. The load then only overwrites
+//! existing blocks.
 
 use crate::step::{ClassGroup, IoKind};
 
@@ -10,11 +10,11 @@ use super::super::record::{BlockHead, NO_RECORD, format_block, seal_block};
 use super::super::store::{LogPosition, Store};
 use super::{Lane, Machine, Notes, PhaseIo, Request, Steps};
 
-/// Formats the logs. Each log contains a filler without repeats, and one block that records the
-/// start of the log. The writes have the class `log_format`, which is not part of the load.
+/// Formats the logs. Each log is filled with bytes that contain no repeats, and gets one block that
+/// records the start of the log. The writes have the class `log_format`, which is not part of the
+/// load.
 pub type Format = Machine<FormatSteps>;
 
-/// Steps of [`Format`].
 #[derive(Debug)]
 pub struct FormatSteps {
     chunk_bytes: u32,
@@ -27,7 +27,7 @@ pub struct FormatSteps {
 }
 
 impl Format {
-    /// Formats the logs of every database of `store`.
+    /// Creates the phase that formats the logs of all databases in `store`.
     pub fn new(store: Store, io: PhaseIo) -> Self {
         let blocks = io.chunk_bytes.clamp(BLOCK_BYTES, 64 << 20) / BLOCK_BYTES;
         let chunk_bytes = (blocks * BLOCK_BYTES).min(store.config.log_file_bytes);

@@ -1,4 +1,4 @@
-//! Replays the log, and restores pages that a crash lost.
+//! Phase that replays the log and restores pages that a crash lost.
 
 use crate::step::{ClassGroup, IoKind};
 
@@ -15,22 +15,22 @@ use super::ring;
 use super::ring::Chain;
 use super::{Lane, Machine, Notes, PhaseIo, Request, Steps};
 
-/// Reads each database's log, and every page that the log changed since the checkpoint. Recovery
-/// rewrites pages that differ from the log, flushes them, and appends a block that records the
-/// recovery. That block starts a new epoch of the log.
+/// Reads the log of each database, and every page that the log changed since the checkpoint. If a
+/// page differs from the log, recovery rewrites it. Recovery then flushes the database file and
+/// appends a block that records the recovery. This block starts a new epoch of the log.
 ///
-/// A crash during recovery is harmless, because the next recovery starts again and has the same
-/// result.
+/// A crash during recovery does no harm. The next recovery starts from the beginning and has the
+/// same result.
 pub type Recover = Machine<RecoverSteps>;
 
-/// Log position at which [`Recover`] starts the replay.
+/// Determines the log position at which [`Recover`] starts the replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayFrom {
-    /// The replay starts at the checkpoint, so only the required part of the log is replayed.
+    /// The replay starts at the checkpoint. It reads only the part of the log that is necessary.
     Checkpoint,
-    /// The replay starts at least this number of log files before the end of the log, if they still
-    /// exist. Every page that these files mention is rewritten. The soft recovery phase uses this
-    /// start to generate its I/O.
+    /// The replay starts at least this number of log files before the end of the log, if these
+    /// files still exist. Recovery rewrites every page that they mention. The soft recovery phase
+    /// generates its I/O in this way.
     LogFiles(u32),
 }
 
@@ -49,7 +49,6 @@ enum Stage {
     Ended,
 }
 
-/// Steps of [`Recover`].
 #[derive(Debug)]
 pub struct RecoverSteps {
     from: ReplayFrom,
@@ -58,7 +57,7 @@ pub struct RecoverSteps {
     place: usize,
     stage: Stage,
     chain: Option<Chain>,
-    /// Pages that remain to be checked, in descending order.
+    /// Pages that recovery must still check, in descending order.
     left: Vec<u32>,
     pages_total: u64,
     requested: bool,
@@ -67,8 +66,9 @@ pub struct RecoverSteps {
 }
 
 impl Recover {
-    /// Recovers the databases of `store`. Recovery uses only the generation maps in `store`; it
-    /// derives all other state from the log. [`PhaseIo::chunk_bytes`] is the size of log reads.
+    /// Creates the phase that recovers the databases of `store`. From `store`, recovery uses only
+    /// the generation maps. All other state comes from the log. [`PhaseIo::chunk_bytes`] is the
+    /// size of log reads.
     pub fn new(store: Store, from: ReplayFrom, io: PhaseIo) -> Self {
         let log_file_bytes = u64::from(store.config.log_file_bytes);
         let (read, closed) = match from {
@@ -94,7 +94,7 @@ impl Recover {
     }
 }
 
-/// Sets the mark of a page that matches the log to the generation of the page.
+/// Sets the mark of a page to the generation of the page, which matches the log.
 fn settle(state: &mut DatabaseState, page: u32, generation: u32) {
     state.generation_map.set(page, Mark::at(generation));
 }
@@ -130,8 +130,8 @@ impl RecoverSteps {
         self.stage = Stage::Pages;
     }
 
-    /// Compares a page that was read with its last change in the log. If the page must be written,
-    /// renders it into the lane's buffer.
+    /// Compares a page with its latest change in the log. If recovery must write the page, renders
+    /// it into the buffer of the lane.
     fn judge(
         &self,
         store: &mut Store,
@@ -156,8 +156,8 @@ impl RecoverSteps {
         let checked = check(&g, id, page, mark, bytes);
         let head = own(&g, id, page, bytes);
         if replayed.start_lsn < chain.checkpoint && got == g.page_bytes {
-            // A crash cannot have caused this damage, because the page was durable before the
-            // checkpoint.
+            // The page was durable before the checkpoint. A crash can therefore not have caused
+            // this damage.
             if let Err(fault) = checked {
                 ctx.fail(id, Place::Page(page), Failure::Page(fault));
                 return None;
@@ -233,14 +233,15 @@ impl RecoverSteps {
     }
 }
 
-/// Returns the header of a page that was read, if the page is undamaged and is page number `page`
-/// of this store.
+/// Returns the header of a page that was read. Returns `None` if the page is damaged, or if it is
+/// not page number `page` of this store.
 fn own(g: &Geometry, database: u32, page: u32, bytes: &[u8]) -> Option<PageHead> {
     let place = (g.run_id, database, page);
     parse(g, bytes).filter(|head| (head.run_id, head.database, head.page) == place)
 }
 
-/// Returns the page header, including the directory, as the log describes it.
+/// Returns the header that the page must have according to the log. The header includes the
+/// directory.
 fn rebuilt(g: &Geometry, database: u32, generation: u32, replayed: &LastChange) -> PageHead {
     PageHead {
         run_id: g.run_id,

@@ -1,10 +1,10 @@
-//! Reads a log back: determines its end, and the last record of each page after a position.
+//! Reads a log: finds its end, and the latest record of each page after a given position.
 //!
-//! No record contains the end of the log, so it is determined in two steps. First, blocks of an
-//! older epoch that a crash left after the start of a newer epoch are discarded. Second, the
-//! remaining blocks form chains of consecutive blocks. The last block of each chain records a
-//! checkpoint. The log is the last chain that contains its own checkpoint. If a write was lost, the
-//! chain after the gap does not contain its checkpoint.
+//! No record states where the log ends. The end is therefore determined in two steps. First, older
+//! blocks are discarded: a crash may have left blocks of an older epoch after the start of a newer
+//! epoch. Second, the remaining blocks form chains of consecutive blocks. The last block of each
+//! chain records a checkpoint. The log is the last chain that contains its own checkpoint. If a
+//! write was lost, the chain after the gap does not contain its checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -22,15 +22,15 @@ use super::super::store::{LogPosition, Store};
 use super::ring::{self, Chain, Ring};
 use super::{Lane, Notes, Request};
 
-/// Size limit. Every valid record is smaller.
+/// Upper limit for the size of a record. Every valid record is smaller.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
-/// Determines which blocks of a ring are the log. The blocks may be in any order.
+/// Determines which blocks of a ring belong to the log. The blocks may be in any order.
 pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
     heads.sort_unstable_by_key(|head| (head.lsn, head.epoch));
-    // A crash left this older block after the end of the log. It must not fill a gap between blocks
-    // of the newer epoch.
+    // This block belongs to an older epoch, and a crash left it after the end of the log. It must
+    // not fill a gap between blocks of the newer epoch.
     let mut epoch = 0;
     heads.retain(|head| {
         epoch = epoch.max(head.epoch);
@@ -47,7 +47,7 @@ pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
         }
         let (start_lsn, end_lsn) = (heads[first].lsn, last.lsn + BLOCK);
         first = i + 1;
-        // The checkpoint may be the end of the log. Then there is nothing to replay.
+        // The checkpoint may be the end of the log. In this case, there is nothing to replay.
         if last.checkpoint >= start_lsn && last.checkpoint <= end_lsn {
             let BlockHead { checkpoint, pages_used, clean, .. } = last;
             best =
@@ -57,7 +57,7 @@ pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
     best
 }
 
-/// The last change of a page in the log.
+/// Latest change of a page in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LastChange {
     pub start_lsn: u64,
@@ -65,26 +65,26 @@ pub(crate) struct LastChange {
     pub change: Change,
 }
 
-/// Assembles records from blocks in order.
+/// Assembles the records of a log from its blocks. The blocks must be in order.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
-    /// Bytes of an incomplete record, and the log position of its start.
+    /// Bytes of a record that is not yet complete, and the log position at which the record starts.
     partial: Vec<u8>,
     partial_start: u64,
-    /// Log position. Only records from here on are counted.
+    /// Log position from which on records are counted.
     count_from_lsn: u64,
     pub changes: u64,
     pub pages: BTreeMap<u32, LastChange>,
 }
 
 impl Parser {
-    /// Processes the next block. Skips records that start before `from_lsn`.
+    /// Processes the next block of the log. Skips records that start before `from_lsn`.
     pub fn block(&mut self, head: &BlockHead, block: &[u8], from_lsn: u64) {
         let used = BLOCK_HEADER_BYTES + usize::from(head.used);
         let Some(mut rest) = block.get(BLOCK_HEADER_BYTES..used) else { return };
         let first = usize::from(head.first_record);
         if self.partial.is_empty() || first == 0 {
-            // After a record that a crash cut short, the next block starts with a new record.
+            // If a crash cut a record short, the next block starts with a new record.
             self.partial.clear();
             match rest.get(first..) {
                 Some(records) => rest = records,
@@ -100,8 +100,8 @@ impl Parser {
                 have @ 0..4 => 4 - have,
                 have => match u32_at(&self.partial, 0) as usize {
                     size @ RECORD_HEADER_BYTES..RECORD_BYTES_MAX if size > have => size - have,
-                    // A store never writes a record of this size. Because the checksum is right,
-                    // another program must have written the block.
+                    // A store never writes a record of this size. The checksum of the block is
+                    // right, so another program must have written the block.
                     _ => return self.partial.clear(),
                 },
             };
@@ -127,19 +127,19 @@ impl Parser {
     }
 }
 
-/// Selects the records of a log that are read.
+/// Determines which records of a log are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadFrom {
-    /// The records after the checkpoint.
+    /// All records after the checkpoint are read.
     Checkpoint,
-    /// The records in the last part of the log, which has this number of bytes, and all records
-    /// after the checkpoint.
+    /// All records after the checkpoint are read. In addition, the records in the last part of the
+    /// log are read. The value is the length of this part in bytes.
     Back(u64),
-    /// All existing records. Only the records after the checkpoint are counted.
+    /// All records that exist are read. Only the records after the checkpoint are counted.
     All,
 }
 
-/// Reads the logs of a store's databases, one at a time.
+/// Reads the logs of a store's databases, one log after the other.
 #[derive(Debug)]
 pub(crate) struct LogReader {
     chunk_bytes: u32,
@@ -149,9 +149,9 @@ pub(crate) struct LogReader {
     heads: Vec<BlockHead>,
     ring: Ring,
     read_from: ReadFrom,
-    /// True if it is known that no write was in flight when the log was last closed.
+    /// True if the log was last closed in such a way that certainly no write was in flight.
     pub closed: bool,
-    /// Log position. The blocks of the log prove that the log was durable up to this position.
+    /// Log position up to which the log was durable, as its blocks prove.
     pub proven_durable_lsn: u64,
     stage: Stage,
     pub parser: Parser,
@@ -159,9 +159,9 @@ pub(crate) struct LogReader {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// The reader reads the whole ring, for the headers of its blocks.
+    /// The reader reads the whole ring, to get the headers of the blocks.
     Heads,
-    /// The reader reads the blocks from `next_lsn` on, for their records.
+    /// The reader reads the blocks after `next_lsn`, to get their records.
     Records {
         chain: Chain,
         from_lsn: u64,
@@ -172,7 +172,7 @@ enum Stage {
 
 /// Result of reading a log.
 pub(crate) enum LogScan {
-    /// There is no log.
+    /// The ring contains no log.
     Nothing,
     Log(Chain),
 }
@@ -201,7 +201,7 @@ impl LogReader {
         self.chunk_bytes
     }
 
-    /// Continues with the log of the database at `place`.
+    /// Starts to read the log of the database at position `place`.
     pub fn start(&mut self, store: &Store, place: usize) {
         (self.place, self.next_byte, self.reads_open) = (place, 0, 0);
         self.heads.clear();
@@ -211,7 +211,8 @@ impl LogReader {
         self.parser = Parser::default();
     }
 
-    /// Returns the next read; `None` if a completion is needed first, or at the end of the log.
+    /// Returns the next read. Returns `None` if another read must complete first, or if the end of
+    /// the log has been reached.
     pub fn next(&mut self, store: &Store, alone: bool, notes: &mut Notes) -> Option<Request> {
         if let Stage::Heads = self.stage {
             let ring_bytes = store.ring_bytes();
@@ -224,13 +225,13 @@ impl LogReader {
                 return Some(request);
             }
             if self.reads_open == 0 {
-                // All files of the log are empty.
+                // All files of the log are empty, so there is no log.
                 self.heads_read(store, true, notes);
             }
         }
         match self.stage {
-            // A record may span several blocks, so blocks are read in order, with one read at a
-            // time.
+            // A record may continue in the next block. The blocks are therefore read in order, with
+            // one read at a time.
             Stage::Records { chain, next_lsn, .. } if alone && next_lsn < chain.end_lsn => {
                 Some(self.read(store, next_lsn, chain.end_lsn))
             }
@@ -238,8 +239,8 @@ impl LogReader {
         }
     }
 
-    /// Returns the first log position at or after `lsn` whose byte exists in its file; `end` if
-    /// there is no such position before `end`.
+    /// Returns the first log position, starting at `lsn`, whose byte exists in its file. Returns
+    /// `end` if there is no such position before `end`.
     fn readable(&self, store: &Store, mut lsn: u64, end: u64) -> u64 {
         let file_bytes = u64::from(store.config.log_file_bytes);
         while lsn < end {
@@ -306,14 +307,15 @@ impl LogReader {
         }
     }
 
-    /// Called after the whole ring was read: determines the log in the ring, and lists the missing
-    /// blocks.
+    /// Called after the whole ring was read. Determines which blocks of the ring are the log, and
+    /// lists the blocks that are missing.
     fn heads_read(&mut self, store: &Store, has_bytes: bool, notes: &mut Notes) {
         let state = &store.databases[self.place];
         let chain = if has_bytes {
             find_chain(&mut self.heads)
         } else {
-            // The driver has no data, but the previous machine recorded the position of the log.
+            // The driver has no data. However, the previous machine has recorded the position of
+            // the log.
             let LogPosition { next_lsn, checkpoint, epoch } = state.log;
             let start_lsn = next_lsn.saturating_sub(store.ring_bytes()).max(LogPosition::FIRST_LSN);
             Some(Chain {
@@ -353,7 +355,8 @@ impl LogReader {
         };
     }
 
-    /// Without data, chooses random pages as the pages that a log of this length changed.
+    /// If there is no data, the changed pages are not known. This function chooses as many random
+    /// pages as a log of this length would change.
     fn assume_changes(&mut self, store: &Store, log_bytes: u64) {
         let state = &store.databases[self.place];
         let mut choices = Choices::new(store.config.seed, u64::from(state.config.id) << 33);
@@ -367,7 +370,7 @@ impl LogReader {
         }
     }
 
-    /// Returns the result after all reads.
+    /// Returns the result. All reads must have completed.
     pub fn found(&self) -> Option<LogScan> {
         match self.stage {
             Stage::Ended(None) => Some(LogScan::Nothing),
@@ -405,15 +408,16 @@ mod tests {
     #[test]
     fn a_log_ends_at_its_first_gap() {
         assert_eq!(ends(blocks(5..20, 1, 8)), Some((5, 20)));
-        // Block 17 was lost, but the two blocks after it were written.
+        // In this case, block 17 was lost, but blocks 18 and 19 were written.
         let gap = [blocks(5..17, 1, 8), blocks(18..20, 1, 8)].concat();
         assert_eq!(ends(gap.clone()), Some((5, 17)));
-        // After a recovery, blocks of a newer epoch fill the gap. The blocks after them belong to
-        // the older epoch.
+        // In this case, a recovery has filled the gap with a block of a newer epoch. The blocks
+        // after it belong to the older epoch.
         let filled = [gap, blocks(17..18, 2, 18)].concat();
         assert_eq!(ends(filled.clone()), Some((5, 18)));
-        // Two blocks of the newer epoch were in flight, and only the second one was written. The
-        // block of the older epoch in the gap is not part of the log.
+        // In this case, two blocks of the newer epoch were in flight, and only the second block was
+        // written. The gap between them contains a block of the older epoch, which is not part of
+        // the log.
         let gap = [filled, blocks(19..20, 2, 18)].concat();
         let gap = gap.into_iter().filter(|head| (head.lsn / BLOCK, head.epoch) != (19, 1));
         assert_eq!(ends(gap.collect()), Some((5, 18)));
@@ -423,7 +427,7 @@ mod tests {
     #[test]
     fn a_chain_without_its_checkpoint_is_no_log() {
         assert_eq!(ends(blocks(15..20, 1, 8)), None);
-        // Before the gap, there are blocks of the previous round of the ring.
+        // In this case, the blocks before the gap are from the previous round of the ring.
         let old = [blocks(2..6, 1, 1), blocks(8..20, 1, 9)].concat();
         assert_eq!(ends(old), Some((8, 20)));
     }
@@ -438,8 +442,8 @@ mod tests {
 
     type WrittenBlock = (BlockHead, Vec<u8>);
 
-    /// Appends records of these sizes, with flushes after the given records. Returns the written
-    /// blocks, and the position after each record.
+    /// Appends records of these sizes. If the flag of a record is true, a flush is requested after
+    /// it. Returns the blocks that were written, and the log position after each record.
     fn write(records: &[(u32, bool)]) -> (Vec<WrittenBlock>, Vec<(u64, u64)>) {
         let databases = vec![DatabaseConfig::new(0, 0, 0, 100)];
         let config = MailboxConfig { record_bytes: 9000, ..MailboxConfig::new(7, 8, databases, 1) };
@@ -489,7 +493,7 @@ mod tests {
     }
 
     proptest! {
-        /// Records of any size are read back unchanged, wherever blocks and flushes split them.
+        /// A record of any size is read back unchanged, even if it is split by blocks and flushes.
         #[test]
         fn records_come_back(records in records()) {
             let (written, ends) = write(&records);
@@ -510,8 +514,8 @@ mod tests {
             }
         }
 
-        /// A log that is truncated after any block contains the records that end before the cut. A
-        /// log that continues after a recovery is read to its new end.
+        /// A log that was truncated after any block is read up to the last complete record. If the
+        /// log continues after a recovery, it is read up to its new end.
         #[test]
         fn a_cut_log_gives_what_was_whole(records in records(), cut in 0usize..80) {
             let (written, ends) = write(&records);
@@ -521,14 +525,14 @@ mod tests {
             written[..kept].iter().for_each(|(head, block)| parser.block(head, block, 0));
             let whole = ends.iter().filter(|(_, e)| *e <= end).count();
             prop_assert_eq!(parser.changes as usize, whole);
-            // The following block starts with a complete record.
+            // After the recovery, the next block starts with a complete record.
             for (head, block) in &written {
                 parser.block(head, block, 0);
             }
             prop_assert_eq!(parser.changes as usize, whole + records.len());
         }
 
-        /// Arbitrary blocks can be parsed safely.
+        /// The parser does not panic on any block.
         #[test]
         fn any_payload_can_be_parsed(
             bytes in proptest::collection::vec(any::<u8>(), 4096),

@@ -1,4 +1,4 @@
-//! Reads and checks every page of every database, and every block of their logs.
+//! Phase that reads and checks every page of every database, and every block of the logs.
 
 use crate::step::{ClassGroup, IoKind};
 
@@ -11,35 +11,34 @@ use super::super::store::{LogPosition, Store};
 use super::ring::lsn_at;
 use super::{Chunks, Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 
-/// Reads every page in use, from front to back, database after database, and checks the generation
-/// of each page. A damaged page is listed, and the scan continues.
+/// Reads every page in use, database after database, from the first page to the last page. Checks
+/// the generation of each page. If a page is damaged, the scan lists it and continues.
 ///
-/// The checksum phase reads the logs first. Every block of the last round of the ring was
-/// acknowledged, so each slot must contain the block that belongs there. The check detects damage
-/// to the log that the load could not detect.
+/// The checksum phase first reads the logs. Every block from the last round of the ring was
+/// acknowledged. Each slot of the ring must therefore contain the block that belongs there. This
+/// check finds damage to the log that the load could not detect.
 pub type Scan = Machine<ScanSteps>;
 
-/// Purpose of a scan, which determines the class of its I/O.
+/// Purpose of a scan. It determines the class in which the I/O is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanKind {
-    /// The scan is the checksum phase; its classes are `checksum_read` and `log_check_read`.
+    /// The scan is the checksum phase. Its classes are `checksum_read` and `log_check_read`.
     Checksum,
-    /// The scan reads and checks every page to warm caches; its class is `checksum_read`.
+    /// The scan reads and checks every page in order to warm caches. Its class is `checksum_read`.
     Warm,
-    /// The scan is a streaming backup, which reads whole databases; its class is `backup_read`.
+    /// The scan is a streaming backup, which reads whole databases. Its class is `backup_read`.
     Backup,
 }
 
-/// Steps of [`Scan`].
 #[derive(Debug)]
 pub struct ScanSteps {
     kind: ScanKind,
     chunk_pages: u32,
     page_bytes: u32,
-    /// Position of the database whose log is read next. It equals the number of databases after all
-    /// logs were read.
+    /// Position of the database whose log is read next. If all logs were read, it is the number of
+    /// databases.
     log_place: usize,
-    /// Position, in the ring of this log, of the next byte to read.
+    /// Byte offset of the next read in the ring of this log.
     log_byte: u64,
     chunks: Chunks,
     open_chunks: u64,
@@ -50,7 +49,7 @@ const READ: u16 = 0;
 const LOG_READ: u16 = 1;
 
 impl Scan {
-    /// Creates a scan of the databases of `store`, which must have been closed cleanly, or
+    /// Creates a scan of all databases in `store`. The store must have been closed cleanly or
     /// recovered.
     pub fn new(store: Store, kind: ScanKind, io: PhaseIo) -> Self {
         let steps = ScanSteps {
@@ -68,7 +67,7 @@ impl Scan {
 }
 
 impl ScanSteps {
-    /// Returns the next read of a log; `None` after all logs were read.
+    /// Returns the next read of a log. Returns `None` if all logs were read.
     fn log_read(&mut self, store: &Store) -> Option<Request> {
         if self.log_byte >= store.ring_bytes() {
             (self.log_place, self.log_byte) = (self.log_place + 1, 0);
@@ -85,7 +84,7 @@ impl ScanSteps {
         Some(request.class(LOG_READ).at(at))
     }
 
-    /// Checks the log blocks that a read returned.
+    /// Checks the log blocks that a read has returned.
     fn log_done(
         store: &Store,
         lane: Lane,

@@ -1,5 +1,5 @@
-//! Proves that every durably committed change exists, or lists the missing changes. This phase
-//! never writes.
+//! Phase that proves that every durably committed change exists. If changes are missing, it lists
+//! them. It never writes.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,15 @@ use super::ring;
 use super::ring::Chain;
 use super::{Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 
-/// Reads each database's log, then every page.
+/// Reads the log of each database, and then every page.
 ///
 /// Every acknowledged block of the ring must exist, and the log must reach the last acknowledged
 /// commit. If the log contains a change of a page after the checkpoint, the page may be in any
-/// state that a crash can cause, because the log determines its content. If the log contains
-/// changes of a page only before the checkpoint, the page must contain these changes. Any other
-/// page must have the generation that the generation map recorded as acknowledged. If the map is
-/// not reliable, such a page must be undamaged and at its position, and is counted as unknown.
+/// state that a crash can cause, because the log determines its content. If the log only contains
+/// changes of a page before the checkpoint, the page must contain these changes. Any other page
+/// must have the generation that the generation map recorded as acknowledged. If the map is not
+/// reliable, such a page must be undamaged and at its correct position. It is then counted as
+/// unknown.
 pub type Verify = Machine<VerifySteps>;
 
 const LOG_READ: u16 = 0;
@@ -36,12 +37,13 @@ enum Stage {
     Ended,
 }
 
-/// Commits that a witness recorded as acknowledged: the last commit of each slot.
+/// Commits that a witness recorded as acknowledged. For each slot, only the latest commit is
+/// stored.
 #[derive(Clone, Debug, Default)]
 pub struct ExpectedCommits(BTreeMap<(u32, u32), BTreeMap<u8, Commit>>);
 
 impl ExpectedCommits {
-    /// Adds a commit; a later commit of the same slot replaces an earlier one.
+    /// Adds a commit. It replaces an earlier commit of the same slot.
     pub fn add(&mut self, commit: Commit) {
         let page = self.0.entry((commit.database, commit.page)).or_default();
         let last = page.entry(commit.slot).or_insert(commit);
@@ -50,12 +52,14 @@ impl ExpectedCommits {
         }
     }
 
-    /// Checks the slots of a page against the expected commits, and removes these commits.
+    /// Compares the slots of a page with the expected commits, and removes these commits from the
+    /// list.
     fn take(&mut self, database: u32, page: u32, directory: &Directory, notes: &mut Notes) {
         for commit in self.0.remove(&(database, page)).unwrap_or_default().into_values() {
             let slot = usize::from(commit.slot);
             let (found, live) = (directory.version(slot), directory.is_live(slot));
-            // A later version is also correct: its commit was lazy, or was not yet acknowledged.
+            // The slot may also have a later version, from a commit that was lazy or was not yet
+            // acknowledged.
             if found > commit.version || found == commit.version && live == commit.live {
                 notes.report.commits_found += 1;
             } else {
@@ -71,7 +75,6 @@ fn missing(commit: &Commit, found_version: u32, notes: &mut Notes) {
     notes.find(commit.database, Place::Page(commit.page), trouble);
 }
 
-/// Steps of [`Verify`].
 #[derive(Debug)]
 pub struct VerifySteps {
     chunk_pages: u32,
@@ -83,7 +86,7 @@ pub struct VerifySteps {
     checkpoint: u64,
     /// True if the generation map of the current database is reliable.
     map_trusted: bool,
-    /// Last change of each page in the whole existing log.
+    /// Latest change of each page, from the whole log that exists.
     replayed: BTreeMap<u32, LastChange>,
     next_page: u32,
     open_chunks: u32,
@@ -91,9 +94,9 @@ pub struct VerifySteps {
 }
 
 impl Verify {
-    /// Creates the verification of the databases of `store`. The verification uses only the
-    /// generation maps in `store`; it derives all other state from the log. `expected` contains
-    /// further commits that must exist.
+    /// Creates the phase that verifies the databases of `store`. From `store`, the phase uses only
+    /// the generation maps. All other state comes from the log. `expected` contains further commits
+    /// that must exist.
     pub fn new(store: Store, expected: ExpectedCommits, io: PhaseIo) -> Self {
         let steps = VerifySteps {
             chunk_pages: chunk_pages(&store, io),
@@ -112,8 +115,8 @@ impl Verify {
         Self::with(store, io.depth, steps)
     }
 
-    /// Sets that the store was closed, and was not written afterwards. In this case, all blocks of
-    /// the rings must exist.
+    /// Marks the store as closed and not written afterwards. All blocks of the rings must then
+    /// exist.
     #[must_use]
     pub fn of_closed(mut self) -> Self {
         self.steps.reader.closed = true;
@@ -198,8 +201,7 @@ impl VerifySteps {
             }
             (Err(fault), None) => {
                 notes.find(id, Place::Page(page), Failure::Page(fault));
-                // If a page has an older generation, its slots still show which commits are
-                // missing.
+                // The page has an older generation. Its slots still show which commits are missing.
                 match parse(g, bytes).filter(|head| (head.database, head.page) == (id, page)) {
                     Some(head) => head.directory,
                     None => Directory::default(),
@@ -209,10 +211,10 @@ impl VerifySteps {
         self.expected.take(id, page, &directory, notes);
     }
 
-    /// Checks that an undamaged page is current, if the log need not restore it. If the log
+    /// Checks that an undamaged page is up to date, if the log need not restore it. If the log
     /// contains a change of the page before the checkpoint, the page must contain this change.
-    /// Otherwise the map determines the generation. If the map is unreliable too, the page is
-    /// counted as unknown.
+    /// Otherwise, the generation in the map is compared. If the map is not reliable either, the
+    /// page is counted as unknown.
     fn settled(
         &self,
         id: u32,

@@ -1,4 +1,5 @@
-//! Content on the disk: no repeats, no zeroes, the configured compressibility.
+//! Tests the content that a store writes to the disk. It must contain no repeated blocks and no
+//! zeros, and it must have the configured compressibility.
 
 use std::collections::HashSet;
 
@@ -8,7 +9,8 @@ use crate::mailbox::{Group, MailboxConfig, Scan, ScanKind};
 
 const KIB: usize = 1024;
 
-/// Returns the files of a store after some load: the pages in use of the databases, and the logs.
+/// Runs a load on a store for some time, and returns the contents of its files: the used pages of
+/// the databases, and the logs.
 fn files(compressibility: f64) -> Vec<Vec<u8>> {
     let page = 32 * KIB as u32;
     let config = MailboxConfig {
@@ -57,7 +59,8 @@ fn no_block_is_there_twice() {
     assert_nothing_twice(&files(4.0));
 }
 
-/// Compresses the data as a storage system does: in units of 4 KiB to 32 KiB.
+/// Returns the compression ratio of the data. Each unit is compressed separately, as a storage
+/// system would do it.
 fn ratio(pages: &[u8], unit: usize) -> f64 {
     let out: usize = pages
         .chunks_exact(unit)

@@ -1,8 +1,9 @@
-//! Crashes lose, reorder or tear unflushed data. No acknowledged commit may be missing.
+//! Tests crashes that lose, reorder or tear data that was not flushed. After a crash, no
+//! acknowledged commit may be missing.
 //!
-//! The witness, outside the store, receives each durable commit when the store acknowledges it. A
-//! failure prints the seed of its history. `CRASH_SEED=n` repeats only that history, and
-//! `CRASH_SHAPES=n` tries `n` random shapes.
+//! The witness is outside the store and receives each durable commit when the store acknowledges
+//! it. A failed test prints the seed of its history. `CRASH_SEED=n` repeats only that history, and
+//! `CRASH_SHAPES=n` tests `n` random shapes.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +19,7 @@ use crate::mailbox::{
 
 use crate::step::StepWorkload;
 
-/// Records acknowledged commits.
+/// Witness that stores every acknowledged commit.
 #[derive(Clone, Default)]
 struct Notebook(Arc<Mutex<Vec<Commit>>>);
 
@@ -28,7 +29,7 @@ impl Witness for Notebook {
     }
 }
 
-/// A prepared store, which is copied for each history.
+/// Store that was prepared once. Each history starts with a copy of this store.
 struct Base {
     config: MailboxConfig,
     disk: Disk,
@@ -46,7 +47,7 @@ impl Base {
     }
 }
 
-/// Result of one history of crashes.
+/// Counts and findings from one or several histories.
 #[derive(Debug, Default)]
 struct History {
     crashes: u64,
@@ -56,7 +57,7 @@ struct History {
     log_stalls: u64,
     log_blocks_checked: u64,
     pages_unknown: u64,
-    /// Number of stores that still needed a recovery after they had been recovered.
+    /// Number of stores that, after a recovery, still required another recovery.
     unfinished: u64,
     findings: Vec<Finding>,
 }
@@ -75,8 +76,8 @@ impl History {
     }
 }
 
-/// Loads a store and crashes it, recovers it (perhaps with further crashes) and verifies it.
-/// Repeats this with the recovered store a few times.
+/// Runs one history: loads a store, crashes it, recovers it (perhaps with crashes during the
+/// recovery) and verifies it. This is repeated a few times with the recovered store.
 fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
     let mut choices = Choices::new(seed, 77);
     let mut disk = base.disk.clone();
@@ -94,7 +95,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
         group.mutate(mutant);
         group.set_witness(Box::new(notebook.clone()));
         let last = 20 + below(choices.bits(), 400);
-        // A third of the crashes occur while the store is closing.
+        // One third of the crashes occur while the store is closing.
         let stop = if below(choices.bits(), 3) == 0 { last - 15 } else { 0 };
         disk.run(&mut group, |_, step| match step {
             step if step == last => NextStep::Crash,
@@ -120,7 +121,8 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
             reported.rebuilt += verify.report().pages_rebuilt.iter().sum::<u64>();
         }
         if seed.is_multiple_of(4) {
-            // The maps have the state from before the load, as they may after a crash of the host.
+            // The generation maps are replaced by the maps from before the load. This can happen
+            // after a crash of the host.
             let old: Vec<SharedGenerationMap> =
                 base.maps.iter().map(SharedGenerationMap::untrusted).collect();
             let mut verify = Verify::new(store(&config, &old), expected(), PHASE_IO);
@@ -129,7 +131,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
             reported.log_blocks_checked += verify.report().log_blocks_checked;
             reported.pages_unknown += verify.report().pages_unknown;
         }
-        // Recovery may also crash, and then starts again.
+        // The recovery may also crash. It is then started again.
         loop {
             let from = ReplayFrom::Checkpoint;
             let mut recover = Recover::new(store(&config, &maps), from, PHASE_IO);
@@ -164,8 +166,8 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
     reported
 }
 
-/// Runs histories on two threads until `crashes` crashes have occurred. Fails at the first lost
-/// commit.
+/// Runs histories on two threads until `crashes` crashes have occurred. Fails if any history has
+/// lost a commit.
 fn survive(config: &MailboxConfig, crashes: u64) -> History {
     if let Some(seed) = std::env::var("CRASH_SEED").ok().and_then(|seed| seed.parse().ok()) {
         let reported = history(&Base::new(config.clone()), seed, Mutant::None);
@@ -195,8 +197,8 @@ fn survive(config: &MailboxConfig, crashes: u64) -> History {
     })
 }
 
-/// Runs histories of a defective store until a history shows the defect. Returns the number of
-/// histories, and the failure.
+/// Runs histories of a store that has a deliberate defect, until the verification finds this
+/// defect. Returns how many histories had no finding before that.
 fn catch(mutant: Mutant, shows: impl Fn(&Finding) -> bool) -> u64 {
     let base = Base::new(small(6));
     for seed in 0..200 {
@@ -209,7 +211,8 @@ fn catch(mutant: Mutant, shows: impl Fn(&Finding) -> bool) -> u64 {
     panic!("{mutant:?} was not noticed in 200 histories");
 }
 
-/// Returns a store whose page writes are so slow that its log is repeatedly full.
+/// Returns the configuration of a store whose page writes are slow. Its log is therefore often
+/// full.
 fn tight(seed: u64) -> MailboxConfig {
     MailboxConfig {
         checkpoint_step_bytes: TIGHT_STEP,
@@ -222,7 +225,7 @@ fn tight(seed: u64) -> MailboxConfig {
     }
 }
 
-/// Marks [`tight`] stores.
+/// Step size of the checkpoint in [`tight`] stores. A test recognises these stores by this value.
 const TIGHT_STEP: u64 = 40 << 10;
 
 #[test]
@@ -231,7 +234,7 @@ fn nothing_is_lost_with_a_full_log() {
     assert!(all.log_stalls > 1_000 && all.acknowledged > 3_000, "{all:?}");
 }
 
-/// Creates a store of random shape on a disk of random speed.
+/// Creates the configuration of a store with random sizes, and of a disk with random latencies.
 fn any(seed: u64) -> (MailboxConfig, Latency) {
     let mut choices = Choices::new(seed, 99);
     let mut one_of = |values: &[u64]| values[below(choices.bits(), values.len() as u64) as usize];
@@ -284,8 +287,7 @@ fn any(seed: u64) -> (MailboxConfig, Latency) {
     (config, latency)
 }
 
-/// Five hundred stores of random shapes, with a few crashes each: no store hangs, and none loses a
-/// commit.
+/// Runs 500 stores with random sizes, with a few crashes each. No store may hang or lose a commit.
 #[test]
 fn nothing_is_lost_whatever_the_shape() {
     let mut all = History::default();
@@ -350,7 +352,8 @@ fn a_page_written_before_its_log_is_caught() {
     catch(Mutant::PageBeforeLog, ahead);
 }
 
-/// Runs a store that uses plain log writes followed by `fdatasync`, instead of durable writes.
+/// Tests a store whose log is written with plain writes, each followed by `fdatasync`. Other tests
+/// use durable writes.
 #[test]
 fn nothing_is_lost_with_flushed_logs() {
     let config = MailboxConfig { durability: Durability::Fdatasync, ..small(7) };
@@ -358,8 +361,8 @@ fn nothing_is_lost_with_flushed_logs() {
     assert!(all.acknowledged > 5_000 && all.rebuilt > 500, "{all:?}");
 }
 
-/// Runs a store with pages of the default size. Their 64 sectors can tear in more ways than the
-/// sectors of small pages.
+/// Tests a store whose pages have the default size of 64 sectors. A torn page of this size can be
+/// in more states than a torn small page.
 #[test]
 fn nothing_is_lost_with_pages_of_32_kib() {
     let config = MailboxConfig {
@@ -380,7 +383,7 @@ fn nothing_is_lost_with_pages_of_32_kib() {
 fn nothing_acknowledged_is_lost_in_ten_thousand_crashes() {
     let all = survive(&small(5), 10_000);
     println!("{all:?}");
-    // The crashes must have lost some data.
+    // The test is only useful if the crashes have lost some data that was not flushed.
     assert!(all.acknowledged > 50_000 && all.replayed > 50_000 && all.rebuilt > 5_000, "{all:?}");
     assert!(all.log_blocks_checked > 50_000 && all.pages_unknown > 10_000, "{all:?}");
 }

@@ -1,5 +1,5 @@
-//! Deliberate damage to a closed store: every machine that reads the store detects the damage, and
-//! reports its kind and location.
+//! Damages a closed store on purpose. Every machine that reads the store must detect the damage,
+//! and must report its kind and its location.
 
 use super::disk::{Disk, NextStep};
 use super::fixture::{PHASE_IO, SharedGenerationMap, finish, maps, prepared, small, store};
@@ -10,8 +10,9 @@ use crate::mailbox::{
 
 const PAGE: usize = 32 << 10;
 
-/// A store with pages of 32 KiB that was loaded and closed. The struct contains copies of the
-/// store's files from three times: after creation, after a first load, and after a second load.
+/// Store with pages of 32 KiB that was loaded twice and then closed. The three disks contain its
+/// files at three times: after the creation (`created`), after the first load (`middle`) and after
+/// the second load (`disk`).
 struct ClosedStore {
     config: MailboxConfig,
     maps: Vec<SharedGenerationMap>,
@@ -49,7 +50,7 @@ fn closed() -> ClosedStore {
 }
 
 impl ClosedStore {
-    /// Returns a page of database 1 at one of these times.
+    /// Returns the bytes of a page of database 1 on a disk.
     fn page(disk: &mut Disk, page: u32) -> &mut [u8] {
         &mut disk.bytes("db01.edb")[page as usize * PAGE..][..PAGE]
     }
@@ -58,7 +59,8 @@ impl ClosedStore {
         self.maps[1].get(page).acked
     }
 
-    /// Applies `harm` to database 1 and checks that each machine finds exactly `expected`.
+    /// Damages database 1 with `harm`. Checks that each machine reports exactly the damage in
+    /// `expected`.
     fn assert_found(&self, expected: &[(u32, Damage)], harm: impl Fn(&mut Disk)) {
         let mut disk = self.disk.clone();
         harm(&mut disk);
@@ -85,7 +87,8 @@ impl ClosedStore {
         let (page, damage) = expected[0];
         assert!(said.starts_with("database 1, page "), "{said}");
         assert!(said.contains(&format!("page {page}:")) && said.contains(damage.name()), "{said}");
-        // A read or the background maintenance of the load finds the damage, and the load ends.
+        // During the load, a read or the background maintenance detects the damage, and the load
+        // ends.
         let sessions: Vec<u32> = (0..self.config.sessions).collect();
         let mut group = Group::new(Box::new(scan).into_store(), &sessions).unwrap();
         disk.run(&mut group, |_, _| NextStep::On);
@@ -95,7 +98,7 @@ impl ClosedStore {
         assert!(!group.is_closed());
     }
 
-    /// Returns a page with at least `least` writes.
+    /// Returns the number of a page that was written at least `least` times.
     fn busy_page(&self, least: u32) -> u32 {
         (0..36).find(|&page| self.generation(page) >= least).expect("a page written often")
     }
@@ -115,7 +118,7 @@ fn damage_by_hand_is_named() {
         ClosedStore::page(disk, 4).copy_from_slice(&nine);
         ClosedStore::page(disk, 9).copy_from_slice(&four);
     });
-    // The page is replaced by the same page of another database.
+    // Replaces the page by the page with the same number of another database.
     closed.assert_found(&[(5, Damage::Misdirected)], |disk| {
         let other = disk.bytes("db00.edb")[5 * PAGE..][..PAGE].to_vec();
         ClosedStore::page(disk, 5).copy_from_slice(&other);
@@ -130,15 +133,14 @@ fn older_versions_are_stale_or_lost() {
         let old = ClosedStore::page(&mut closed.created.clone(), page).to_vec();
         ClosedStore::page(disk, page).copy_from_slice(&old);
     });
-    // Restores the previous generation from its stamp and directory.
+    // Renders the page again, with the stamp and the directory of its previous generation.
     closed.assert_found(&[(page, Damage::Lost)], |disk| {
         let geometry = *store(&closed.config, &closed.maps).geometry();
         let mut head = parse(&geometry, ClosedStore::page(disk, page)).unwrap();
         head.generation -= 1;
         render(&geometry, &head, ClosedStore::page(disk, page));
     });
-    // The page is from an older store on the same storage. This page is undamaged, but from another
-    // run.
+    // This page is undamaged, but it belongs to an earlier run on the same storage.
     closed.assert_found(&[(page, Damage::Stale)], |disk| {
         let config = MailboxConfig { run_id: 99, ..closed.config.clone() };
         let geometry = *store(&closed.config, &closed.maps).geometry();
@@ -162,7 +164,7 @@ fn mixed_sectors_are_torn() {
             now[from..to].copy_from_slice(&before[from..to]);
         });
     }
-    // If further bytes of a torn page are changed, the page is corrupt.
+    // If a torn page also contains other changed bytes, it is reported as corrupt.
     closed.assert_found(&[(page, Damage::Corrupt)], |disk| {
         let older = ClosedStore::page(&mut closed.created.clone(), page).to_vec();
         let now = ClosedStore::page(disk, page);
@@ -171,7 +173,8 @@ fn mixed_sectors_are_torn() {
     });
 }
 
-/// The end of the log is missing, and the map records acknowledged commits after the remaining log.
+/// In these tests, parts of the log are missing. First, a log is empty. Then, the map records
+/// acknowledged commits after the end of the log.
 #[test]
 fn a_log_that_ends_early_is_noticed() {
     let closed = closed();
@@ -199,7 +202,7 @@ fn a_log_that_ends_early_is_noticed() {
     assert_eq!(finding.trouble, Failure::LogEnds { end_lsn, acknowledged_lsn });
 }
 
-/// Without the generation map, the page's own header is still checked.
+/// Even without the generation map, the check of the page's own header detects this damage.
 #[test]
 fn without_a_map_damage_is_still_damage() {
     let closed = closed();

@@ -1,8 +1,9 @@
-//! A simulated disk in virtual time, with a volatile cache that a crash loses.
+//! Simulated disk that works in virtual time. In a crash, it loses its volatile cache.
 //!
-//! Reads see every completed write. A write is durable if it was issued as a durable write, or if
-//! it completed before a later flush was issued. Of every other write, including writes in flight,
-//! any sectors may be on the disk after a crash: all, none, the first ones, or any subset.
+//! A read returns the data of every completed write. A write is durable if it was issued as a
+//! durable write, or if a flush was issued after its completion and has completed. All other writes
+//! may be lost in a crash, and so may writes in flight. The disk may then contain any sectors of
+//! such a write: all sectors, no sector, the first sectors, or any subset.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -16,7 +17,8 @@ use crate::step::{
 
 const SECTOR: usize = 512;
 
-/// Latency of each kind of I/O, in ns; an I/O takes 0.5 to 1.5 times this latency.
+/// Mean latency of each kind of I/O in ns. The latency of a single I/O is 0.5 to 1.5 times this
+/// value.
 #[derive(Clone, Copy, Debug)]
 pub struct Latency {
     pub read_ns: u64,
@@ -25,7 +27,7 @@ pub struct Latency {
     pub flush_ns: u64,
 }
 
-/// A write that a crash may lose.
+/// Write that may be lost in a crash.
 #[derive(Clone, Debug)]
 struct Volatile {
     offset: usize,
@@ -39,14 +41,14 @@ struct File {
     volatile: Vec<Volatile>,
 }
 
-/// Number and bytes of the I/Os of one class.
+/// Number of I/Os in a class, and number of bytes that these I/Os transferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub count: u64,
     pub bytes: u64,
 }
 
-/// The disk, and the driver that runs machines on it.
+/// Simulated disk, together with a driver that runs machines on it.
 #[derive(Clone, Debug)]
 pub struct Disk {
     files: Vec<File>,
@@ -54,49 +56,51 @@ pub struct Disk {
     pub latency: Latency,
     choices: Choices,
     pub now_ns: u64,
-    /// Counts for each class name. The names do not contain the database.
+    /// Counts by class name. The class names do not contain the database, so the counts are sums
+    /// over all databases.
     pub tallies: BTreeMap<String, Tally>,
     pub groups: BTreeMap<ClassGroup, Tally>,
-    /// Hash over all issued I/Os, with which runs are compared.
+    /// Hash of all issued I/Os. With it, tests check whether two runs issued the same I/Os.
     pub trace: u64,
-    /// Injected results: an `errno`, or a smaller number of bytes. The key is the number of the
-    /// I/O.
+    /// Results that a test injects: an `errno`, or fewer bytes than requested. The key is the
+    /// number of the I/O.
     pub failures: BTreeMap<u64, Result<u32, i32>>,
-    /// Faults of acknowledged writes. The key is the number of the I/O.
+    /// Faults of writes that the disk acknowledges nevertheless. The key is the number of the I/O.
     pub lies: BTreeMap<u64, WriteFault>,
-    /// Numbers of the log writes that were issued.
+    /// Numbers of the I/Os that were log writes.
     pub log_writes: Vec<u64>,
-    /// Kind of the last failed I/O.
+    /// Kind of the I/O that failed last.
     pub failed: Option<IoKind>,
-    /// Longest delay of an I/O from its intended start to its actual start.
+    /// Longest time between the intended start and the actual start of an I/O.
     pub intended_lag_max_ns: u64,
     pub issued: u64,
 }
 
-/// Fault of a write that the disk acknowledges although it is not executed correctly.
+/// Fault of a write that the disk acknowledges but does not execute correctly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFault {
-    /// The data is not written at all.
+    /// No data is written.
     Dropped,
-    /// The last sector is not written.
+    /// All sectors except the last sector are written.
     Torn,
-    /// A bit of the data is flipped.
+    /// The data is written with one flipped bit.
     Flipped,
-    /// The data is written to a wrong position: one block later, or at the start of the file.
+    /// The data is written to a wrong position. The position is one block later, or the start of
+    /// the file.
     Misdirected,
 }
 
-/// Action of the driver after an event.
+/// What the driver does after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
     On,
     Stop,
-    /// Stops, and drops all I/Os in flight.
+    /// The driver stops and discards all I/Os in flight.
     Crash,
 }
 
-/// An I/O in flight. It contains the bytes of a write, or the number of volatile writes that a
-/// flush makes durable.
+/// I/O in flight. For a write, it contains the bytes. For a flush, it contains the number of
+/// volatile writes that the flush makes durable.
 #[derive(Clone, Debug)]
 struct InFlight {
     io: Io,
@@ -130,7 +134,7 @@ impl Disk {
         self.choices = Choices::new(seed, 1 << 40);
     }
 
-    /// Returns the index of a file, which is created if it is new.
+    /// Returns the index of a file. Creates the file if it does not exist.
     fn open(&mut self, spec: &FileSpec, with_bytes: bool) -> usize {
         let name = (spec.directory, spec.name.clone());
         if let Some(at) = self.names.iter().position(|n| *n == name) {
@@ -142,7 +146,7 @@ impl Disk {
         self.files.len() - 1
     }
 
-    /// Returns the bytes of a file, for a test to inspect or change.
+    /// Returns the bytes of a file. A test can inspect and change them.
     pub fn bytes(&mut self, name: &str) -> &mut Vec<u8> {
         let at = self.names.iter().position(|(_, n)| n == name).expect("file");
         &mut self.files[at].visible
@@ -158,8 +162,8 @@ impl Disk {
         mean / 2 + below(self.choices.bits(), mean.max(1))
     }
 
-    /// Runs a machine with data to its end, or until `each` stops it. `each` is called after every
-    /// step with the machine and the number of steps.
+    /// Runs a machine with data until the machine ends or `each` stops it. Calls `each` after every
+    /// step, with the machine and the number of steps so far.
     pub fn run<M: StepWorkload>(
         &mut self,
         machine: &mut M,
@@ -169,7 +173,8 @@ impl Disk {
         self.drive(machine, &mut arena, true, each);
     }
 
-    /// Runs a machine without data. `each` receives the time instead of the number of steps.
+    /// Runs a machine like `run`, but without data. `each` is called with the time instead of the
+    /// number of steps.
     pub fn run_dry<M: StepWorkload>(
         &mut self,
         machine: &mut M,
@@ -287,7 +292,7 @@ impl Disk {
         }
     }
 
-    /// Acknowledges a write, but executes it with a fault.
+    /// Executes a write with a fault. The disk acknowledges the write nevertheless.
     fn land_otherwise(&mut self, landed: &InFlight, lie: WriteFault) -> u32 {
         let (mut at, mut bytes) = (landed.io.offset_bytes as usize, landed.bytes.clone());
         let file_bytes = self.files[landed.file].visible.len();
@@ -330,8 +335,8 @@ impl Disk {
                 file.durable[start..end].copy_from_slice(&landed.bytes);
             }
             IoKind::Flush => {
-                // Flushes of a file may overlap; earlier flushes have already made their writes
-                // durable.
+                // Several flushes of a file may be in flight at the same time. An earlier flush may
+                // therefore have already made some of these writes durable.
                 let covers = landed.covers.min(file.volatile.len());
                 for write in file.volatile.drain(..covers) {
                     let end = write.offset + write.bytes.len();
@@ -342,7 +347,7 @@ impl Disk {
         size_bytes
     }
 
-    /// Loses, truncates and tears data that was not durable.
+    /// Simulates a crash. Data that was not durable is lost, truncated or torn.
     pub fn crash(&mut self) {
         let choices = &mut self.choices;
         for file in &mut self.files {

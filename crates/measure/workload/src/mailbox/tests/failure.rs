@@ -1,4 +1,5 @@
-//! After an I/O error, a run ends: it issues no further I/O, and its results remain available.
+//! Tests I/O errors. After an I/O error, a run must end: it issues no further I/O, but its results
+//! remain available.
 
 use super::disk::NextStep;
 use super::fixture::{PHASE_IO, finish, maps, prepared, small, store};
@@ -10,8 +11,8 @@ use crate::step::{IoKind, StepWorkload};
 
 const EIO: i32 = 5;
 
-/// Whichever I/O of a run fails, and however it fails: the run ends with this failure, and the
-/// store can be recovered.
+/// Any I/O of a run can fail, with an error or without transferring a byte. The run then ends with
+/// this failure, and the store can be recovered.
 #[test]
 fn the_first_failure_ends_the_run() {
     let config = MailboxConfig { durability: plimsoll_plan::Durability::Fdatasync, ..small(41) };
@@ -39,7 +40,7 @@ fn the_first_failure_ends_the_run() {
         }
         assert!(!poison.is_corruption() && !group.is_closed());
         places.insert(core::mem::discriminant(&poison.place));
-        // A further step returns no I/O.
+        // If the machine is stepped again, it issues no more I/O.
         let mut out = Vec::new();
         let mut arena = crate::step::HeapArena(vec![0; group.arena_size_bytes() as usize]);
         assert_eq!(group.step(disk.now_ns, &[], &mut arena, &mut out), crate::step::Wait::Done);
@@ -79,7 +80,7 @@ fn a_stopped_phase_is_not_complete() {
     assert!(!scan.is_complete() && scan.poison().is_none());
 }
 
-/// A store that was not closed cannot be loaded before recovery.
+/// A store that was not closed is rejected until it has been recovered.
 #[test]
 fn a_store_that_was_not_closed_must_be_recovered() {
     let config = small(44);

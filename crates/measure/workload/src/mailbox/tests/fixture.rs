@@ -1,4 +1,4 @@
-//! Small stores for tests.
+//! Small stores that the tests use.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,8 @@ use crate::mailbox::{
     MemoryGenerationMap, Phase, PhaseIo, Store,
 };
 
-/// A generation map that still exists after its machine, like a map in shared memory.
+/// Generation map that is not dropped together with its machine, like a map in shared memory. The
+/// flag is true if the map is trusted.
 #[derive(Clone, Debug)]
 pub struct SharedGenerationMap(pub Arc<Mutex<MemoryGenerationMap>>, pub bool);
 
@@ -17,12 +18,12 @@ impl SharedGenerationMap {
         Self(Arc::new(Mutex::new(MemoryGenerationMap::new(pages))), true)
     }
 
-    /// Returns an independent copy of the map.
+    /// Returns a copy of the map. Changes to the map do not affect the copy.
     pub fn copy(&self) -> Self {
         Self(Arc::new(Mutex::new(self.0.lock().unwrap().clone())), self.1)
     }
 
-    /// Returns a copy of the map in its current state. The copy is marked as unreliable.
+    /// Returns a copy of the map. The copy is marked as not trusted.
     pub fn untrusted(&self) -> Self {
         Self(self.copy().0, false)
     }
@@ -50,15 +51,15 @@ impl GenerationMap for SharedGenerationMap {
     }
 }
 
-/// Latencies of similar size, so that events occur in every order.
+/// All latencies are similar, so that events occur in every possible order.
 pub const LATENCY: Latency =
     Latency { read_ns: 200_000, write_ns: 300_000, durable_ns: 100_000, flush_ns: 500_000 };
 
-/// Size and queue depth of the I/Os of phases on small stores.
+/// Size of the I/Os that phases issue on small stores, and the number of I/Os in flight.
 pub const PHASE_IO: PhaseIo = PhaseIo { chunk_bytes: 32 << 10, depth: 3 };
 
-/// A store that is so small that every event is frequent. It has pages of 4 KiB, a cache smaller
-/// than the database, and a log ring that is overwritten every few dozen commits.
+/// Configuration of a store that is so small that every event occurs often. It has pages of 4 KiB,
+/// and a cache smaller than the database. Its log ring is overwritten every few dozen commits.
 pub fn small(seed: u64) -> MailboxConfig {
     let databases = (0..2).map(|id| DatabaseConfig::new(id, 0, 1, 36)).collect();
     MailboxConfig {
@@ -81,12 +82,12 @@ pub fn small(seed: u64) -> MailboxConfig {
     }
 }
 
-/// Returns the maps of a store, in the order of its databases.
+/// Returns an empty map for each database of a store, in the order of the databases.
 pub fn maps(config: &MailboxConfig) -> Vec<SharedGenerationMap> {
     config.databases.iter().map(|d| SharedGenerationMap::new(d.pages_max)).collect()
 }
 
-/// Creates a store of all databases of a configuration.
+/// Creates a store that contains all databases of a configuration, with these maps.
 pub fn store(config: &MailboxConfig, maps: &[SharedGenerationMap]) -> Store {
     let state = |(d, m): (&DatabaseConfig, &SharedGenerationMap)| {
         DatabaseState::new(d.clone(), Box::new(m.clone()))
@@ -104,7 +105,8 @@ pub fn finish<P: Phase>(disk: &mut Disk, mut phase: P) -> Store {
     Box::new(phase).into_store()
 }
 
-/// Creates, formats and duplicates the databases of a store.
+/// Creates the first database of a store, formats the logs, and duplicates the database. Returns
+/// the store and its disk.
 pub fn prepared(config: &MailboxConfig, maps: &[SharedGenerationMap]) -> (Disk, Store) {
     let mut disk = Disk::new(config.seed, LATENCY);
     let store = finish(&mut disk, Create::new(store(config, maps), PHASE_IO));

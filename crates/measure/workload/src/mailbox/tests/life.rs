@@ -1,5 +1,5 @@
-//! The life of a store without failures: it is created, loaded, closed, scanned, verified, and
-//! loaded again.
+//! Tests the life of a store without failures: it is created, loaded, closed, scanned, verified,
+//! and loaded again.
 
 use super::disk::NextStep;
 use super::fixture::{PHASE_IO, finish, maps, prepared, small};

@@ -1,4 +1,4 @@
-//! Composition of the I/O over 60 s, on a disk without data.
+//! Tests which I/Os a store issues in 60 s. The disk stores no data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ fn counters(group: &Group) -> Counters {
     all
 }
 
-/// Counts of the 60 s after the warm-up.
+/// Counts of I/Os and of operations during the 60 s after the warm-up.
 #[derive(Debug)]
 struct Shape {
     counted: Counters,
@@ -99,7 +99,7 @@ fn measure(config: &MailboxConfig, latency: Latency) -> Shape {
     after.unwrap()
 }
 
-/// Prints the measured figures next to the published figures.
+/// Prints the ratios that were measured, next to the ratios that were published.
 fn show(name: &str, shape: &Shape) {
     println!(
         "{name}: reads to writes {:.3}, log write {:.0} B, log sequential {:.4}, database to log \
@@ -133,7 +133,8 @@ fn assert_shape(name: &str, config: &MailboxConfig, latency: Latency) -> Shape {
     shape
 }
 
-/// 2 GiB and eight sessions, about the size of a demonstration.
+/// The store has 2 GiB and eight sessions, which is about the size of a demonstration. The mix of
+/// its I/Os is as documented.
 #[test]
 fn the_shape_of_a_small_store() {
     let config = config(2, 32768, 8);
@@ -151,14 +152,15 @@ fn the_shape_of_a_small_store() {
     assert!(near(shape.of("commits_lazy"), commits * 0.7, 0.02));
 }
 
-/// 40 GiB in eight databases. At this size, the cache has hardly any effect.
+/// The store has 40 GiB in eight databases, so its cache has hardly any effect. The mix of its I/Os
+/// is as documented.
 #[test]
 fn the_shape_of_a_large_store() {
     assert_shape("8 x 5 GiB, 16 sessions", &config(8, 163_840, 16), DISK);
 }
 
-/// One disk has log flushes that take as long as reads, another has reads that are much faster than
-/// the log.
+/// The mix of I/Os does not depend on the disk. The test uses a disk whose log writes are as slow
+/// as its reads, and a disk whose reads are much faster.
 #[test]
 fn the_shape_does_not_depend_on_the_disk() {
     let slow_log = Latency { durable_ns: 5_000_000, ..DISK };
@@ -167,7 +169,8 @@ fn the_shape_does_not_depend_on_the_disk() {
     assert_shape("fast reads", &config(4, 65536, 8), fast_reads);
 }
 
-/// Each further copy reads the whole log in large pieces, and the other I/O does not change.
+/// For each additional copy, the store reads the whole log, in large reads. The other I/Os do not
+/// change.
 #[test]
 fn each_copy_reads_the_log() {
     let alone = measure(&config(2, 32768, 8), DISK);
@@ -179,7 +182,7 @@ fn each_copy_reads_the_log() {
     assert!(near(copied.operations as f64, alone.operations as f64, 0.03));
 }
 
-/// The open loop reaches the target rate within 1 %, and does not slow down on a slow disk.
+/// The open loop reaches its target rate within 1 %.
 #[test]
 fn the_open_loop_carries_its_target() {
     let pace = Pace::Target { rate_ios_per_s: 700.0 };
@@ -191,8 +194,9 @@ fn the_open_loop_carries_its_target() {
     assert!((1.5..=2.0).contains(&ratio), "reads to writes {ratio}");
 }
 
-/// The target rate is above the maximum rate of the disk, so sessions are always late. Latency
-/// counts from the arrival, so it grows, and the achieved rate is the maximum rate of the disk.
+/// The target rate is higher than the maximum rate of the disk, so operations always start late.
+/// The latency is measured from the arrival and therefore grows. The achieved rate is the maximum
+/// rate of the disk.
 #[test]
 fn the_open_loop_does_not_wait_for_the_disk() {
     let pace = Pace::Target { rate_ios_per_s: 20_000.0 };
@@ -212,8 +216,9 @@ fn the_open_loop_does_not_wait_for_the_disk() {
     assert!(lag_ns > 10 * SECOND, "arrivals waited for the disk: lag of only {lag_ns} ns");
     let rate = ios_at_stop.unwrap() as f64 / 20.0;
     assert!(rate < 2000.0, "{rate}");
-    // Operations that had arrived before the stop were started for another minute. The remaining
-    // arrivals count as backlog. No arrival is after the stop.
+    // For one minute after the stop, the store still starts operations that arrived before the
+    // stop. Arrivals that were never started are reported as backlog. All of them were due before
+    // the stop.
     assert!(disk.now_ns >= 20 * SECOND + BACKLOG_NS, "ended at {} ns", disk.now_ns);
     let mut left = Vec::new();
     group.never_started(&mut |_, due_ns| left.push(due_ns));
@@ -221,8 +226,8 @@ fn the_open_loop_does_not_wait_for_the_disk() {
     assert!(left.iter().all(|due_ns| *due_ns <= 20 * SECOND + SECOND / 100), "{:?}", left.last());
 }
 
-/// A disk with a backlog at the stop still executes all earlier arrivals, with latencies that count
-/// from their arrivals.
+/// If the disk has a backlog when the stop is requested, the store still executes all operations
+/// that arrived before. Their latencies are measured from their arrivals.
 #[test]
 fn the_open_loop_does_what_arrived_before_the_stop() {
     let pace = Pace::Target { rate_ios_per_s: 200.0 };
@@ -244,7 +249,8 @@ fn the_open_loop_does_what_arrived_before_the_stop() {
     group.never_started(&mut |_, due_ns| panic!("due at {due_ns}"));
 }
 
-/// The same seed gives the same I/Os at the same times; another seed gives others.
+/// With the same seed, the store issues the same I/Os at the same times. With another seed, it
+/// issues other I/Os.
 #[test]
 fn a_seed_decides_everything() {
     let trace = |load_seed: u64| {
@@ -263,7 +269,7 @@ fn a_seed_decides_everything() {
     assert_ne!(trace(1).0, trace(2).0);
 }
 
-/// The phases over whole stores also run without data, with the same I/Os.
+/// The phases that create and check a store issue the same I/Os if the test disk stores no data.
 #[test]
 fn phases_run_without_data() {
     let config = MailboxConfig { cache_bytes: 32 << 20, ..config(2, 2048, 4) };
@@ -299,8 +305,8 @@ fn phases_run_without_data() {
     assert!(disk.tallies["recovery_write"].count > 500);
 }
 
-/// A log write without its flush is not durable. A limit on log writes applies to the write and its
-/// flush together.
+/// If each log write is followed by a flush, a durable write lasts until its flush has completed. A
+/// limit for log writes applies to the sum of both times.
 #[test]
 fn each_log_write_lasts_until_the_end_of_its_flush() {
     for durability in [Durability::Dsync, Durability::Fdatasync] {
@@ -331,8 +337,8 @@ fn each_log_write_lasts_until_the_end_of_its_flush() {
     }
 }
 
-/// With a low threshold, writes come in bursts, and those of both databases at the same time. The
-/// number of writes per read does not change.
+/// If the cache thresholds are low, writes come in bursts. The bursts of the two databases come at
+/// the same time. The number of writes for each read does not change.
 #[test]
 fn writes_come_in_bursts() {
     let run = |cache_low_share| {

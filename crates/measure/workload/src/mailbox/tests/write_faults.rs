@@ -1,5 +1,6 @@
-//! Log writes that the target acknowledges, but drops, tears, corrupts or misdirects. The load does
-//! not read the log back (`copies = 1`), so only a later read can detect the fault.
+//! Tests log writes that the target acknowledges and then drops, tears, corrupts or misdirects. The
+//! store has a single copy (`copies = 1`), so the load does not read its log. Only a later read can
+//! therefore detect the fault.
 
 use plimsoll_plan::Durability;
 
@@ -21,7 +22,7 @@ struct Base {
     maps: Vec<SharedGenerationMap>,
 }
 
-/// Way in which the load ends.
+/// How the load of a history ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Closed,
@@ -36,7 +37,7 @@ impl Base {
         Self { config, disk, maps }
     }
 
-    /// Loads a copy of the store, with a fault in one log write.
+    /// Loads a copy of the store. If `lie` is set, one log write has this fault.
     fn load(
         &self,
         seed: u64,
@@ -63,7 +64,7 @@ impl Base {
         (disk, maps)
     }
 
-    /// Returns the store after its load, regardless of the content of its log.
+    /// Returns the store in its state after a load. The log is not read for this.
     fn left(&self, maps: &[SharedGenerationMap]) -> Store {
         let mut store = store(&self.config, maps);
         for state in &mut store.databases {
@@ -96,8 +97,8 @@ fn of_log(findings: &[Finding]) -> bool {
     findings.iter().any(log)
 }
 
-/// The checksum phase, verify, and soft recovery of a closed store detect every fault in any write
-/// of the last rounds of the rings.
+/// The store was closed and a recent log write has a fault. The checksum phase, verify and soft
+/// recovery each detect the fault.
 #[test]
 fn no_lie_about_the_log_of_a_closed_store_is_believed() {
     for durability in [Durability::Dsync, Durability::Fdatasync] {
@@ -109,8 +110,8 @@ fn no_lie_about_the_log_of_a_closed_store_is_believed() {
             let checked = base.verify(&honest, &maps, End::Closed);
             assert_eq!(checked.findings(), []);
             assert!(checked.report().log_blocks_checked > 60, "{:?}", checked.report());
-            // Each log contains some of the last twenty writes, and later writes have overwritten
-            // none of them.
+            // Chooses one of the last twenty log writes, because no later write has overwritten its
+            // blocks.
             let of_last = below(choices.bits(), 20) as usize;
             let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
             let (disk, maps) = base.load(seed, End::Closed, Some((victim, lie)));
@@ -126,7 +127,7 @@ fn no_lie_about_the_log_of_a_closed_store_is_believed() {
     }
 }
 
-/// After a crash, the last acknowledged write must exist, or verify and recovery report it.
+/// After a crash, an acknowledged write is missing. Verify and recovery each report this.
 #[test]
 fn no_lie_about_what_recovery_needs_is_believed() {
     let base = Base::new(Durability::Dsync);
@@ -135,7 +136,8 @@ fn no_lie_about_what_recovery_needs_is_believed() {
         let seed = number / 4;
         let (honest, maps) = base.load(seed, End::Crashed, None);
         assert_eq!(base.verify(&honest, &maps, End::Crashed).findings(), []);
-        // The last of these writes may have been in flight. In this case, nothing is missing.
+        // The last log writes are not chosen. They may have been in flight, and then no
+        // acknowledged write is missing.
         let of_last = 8 + below(choices.bits(), 8) as usize;
         let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
         let (disk, maps) = base.load(seed, End::Crashed, Some((victim, lie)));
@@ -146,8 +148,7 @@ fn no_lie_about_what_recovery_needs_is_believed() {
             of_log(&base.recover(&disk, &maps, ReplayFrom::Checkpoint)),
             "recovery: {reported}"
         );
-        // The log proves the loss if it contains blocks that are far enough after the gap. A loss
-        // is never reported if no write was lost.
+        // If no write has a fault, no loss may be reported, even if the maps are not trusted.
         let untrusted: Vec<SharedGenerationMap> =
             maps.iter().map(SharedGenerationMap::untrusted).collect();
         let verify = base.verify(&honest, &untrusted, End::Crashed);
@@ -155,8 +156,8 @@ fn no_lie_about_what_recovery_needs_is_believed() {
     }
 }
 
-/// A map that is older than the data, as after a crash of the host, causes no findings. Damage that
-/// the log proves is reported separately from suspected damage.
+/// A map can be older than the data, for example after a crash of the host. It then causes no
+/// findings. If only the map indicates damage, this damage is reported separately.
 #[test]
 fn a_map_that_is_not_trusted_never_accuses() {
     let base = Base::new(Durability::Dsync);
@@ -176,8 +177,8 @@ fn a_map_that_is_not_trusted_never_accuses() {
         assert_eq!(report.pages_by_log, trusted.pages_by_log);
         assert_eq!(report.pages_unknown, trusted.pages_by_map);
         assert_eq!(report.pages_checked, report.pages_by_log + report.pages_unknown);
-        // Commits that the map records after the end of the log are reported, but are not evidence
-        // against the target.
+        // If the map records commits after the end of the log, this is reported as unconfirmed
+        // damage. It does not count as damage of the target.
         let mut ahead = maps[1].untrusted();
         ahead.set_durable_lsn(1 << 40);
         let verify = base.verify(&disk, &[maps[0].untrusted(), ahead], end);
@@ -186,7 +187,8 @@ fn a_map_that_is_not_trusted_never_accuses() {
     }
 }
 
-/// A page that lost a write is detected without a map if the log still contains the change.
+/// A page has lost a write, and the log still contains the change. The loss is detected even if the
+/// map is not trusted.
 #[test]
 fn the_log_proves_lost_pages_without_a_map() {
     let base = Base::new(Durability::Dsync);

@@ -49,9 +49,9 @@ fn ops(config: &StreamConfig, client: u32, n: usize) -> Vec<Op> {
     (0..n).map(|_| part.next(client).unwrap()).collect()
 }
 
-/// After 20,000 operations of one client, every share is exact to 0.5 % of all operations. The
-/// shares are those of reads, four sizes of reads, two sizes of writes, metadata operations and
-/// their eight kinds.
+/// After 20,000 operations of one client, every kind of operation has its configured share, to
+/// within 0.5 % of all operations. The kinds are reads of four sizes, writes of two sizes, and
+/// eight kinds of metadata operations.
 #[test]
 fn shares_are_met_within_half_a_percent() {
     let size = |kib: u64, share_percent| SizeShare { size_bytes: kib * KIB, share_percent };
@@ -133,7 +133,7 @@ fn clients_keep_to_their_share_and_inside_their_files() {
     assert_eq!(files.len(), 60);
 }
 
-/// All clients of a share together visit each block once in a pass.
+/// In one pass, all clients of a share together visit each block once.
 #[test]
 fn a_permutation_is_shared_by_the_clients_of_a_share() {
     let mut config = StreamConfig { pattern: Pattern::Permutation, clients: 3, ..config() };
@@ -175,7 +175,8 @@ fn writes_are_synced_as_often_as_asked() {
     assert!(all.iter().all(|op| op.kind == OpKind::WriteDurable && op.class == 1));
 }
 
-/// In a replay, every create makes a new name, and the name of every remove and rename exists.
+/// In a replay, every create makes a new name, and every remove and rename applies to an existing
+/// name.
 #[test]
 fn small_files_exist_when_they_are_touched() {
     let config = StreamConfig { metadata_percent: 100.0, ..config() };
@@ -210,8 +211,8 @@ fn classes_are_those_of_the_operations() {
         assert_eq!(class.kind, op.kind);
         seen.insert(class.name.clone());
     }
-    // The class of durable writes has no separate operations. A latency in this class covers a
-    // write and its flush.
+    // No operation has the class of durable writes, because its latencies combine a write and its
+    // flush.
     assert_eq!(seen.len(), classes.len() - 1);
     assert!(seen.contains("matrix.read") && seen.contains("matrix.setattr"));
 }

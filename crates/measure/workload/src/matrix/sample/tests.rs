@@ -21,7 +21,8 @@ fn sampler(units: &[u64], in_flight: u32, size_max_bytes: u32) -> Sampler {
     Sampler::new(content(), Arc::new(sample), in_flight, size_max_bytes)
 }
 
-/// Writes and reads one unit of file 0 and returns the verdict on the read.
+/// Writes one unit of file 0, spoils it on the disk, and reads it. Returns whether the read was
+/// judged good.
 fn write_and_read(sampler: &mut Sampler, unit: u64, spoil: impl Fn(&mut [u8])) -> Option<bool> {
     let mut disk = vec![0u8; UNIT as usize];
     let write = sampler.begin_write(0, unit * UNIT, UNIT as u32)?;
@@ -112,7 +113,7 @@ fn what_cannot_be_followed_is_given_up_and_never_accused() {
     assert!(sampler.end_read(read, &[0xA7; 4096]));
     assert_eq!(sampler.found().counts.damaged(), 0);
     assert!(sampler.sample.written(9).is_empty());
-    // The number of operations in flight exceeds `in_flight_max`.
+    // More operations may be in flight than `in_flight_max`.
     let held: Vec<_> = (1..9).map(|unit| sampler.begin_read(0, unit * 4096, 4096)).collect();
     assert!(held.iter().all(Option::is_some));
 }
@@ -143,12 +144,12 @@ fn small_files_are_sampled_as_one() {
         }
     }
     assert_eq!(sampler.sample.written(9), [(sampled[0], 0), (sampled[99], 0)]);
-    // Writes of the layout do not count as writes of the run.
+    // The first write of each unit, by the layout, does not count as a write of the run.
     sampler.sample.written_once();
     assert!(sampler.sample.written(9).is_empty());
 }
 
-/// If two writes are in flight, the older one may reach the target last.
+/// If two writes are in flight, the older write may reach the target last.
 #[test]
 fn a_read_beside_two_writes_does_not_settle_which_came_last() {
     let mut sampler = sampler(&[1], 4, UNIT as u32);

@@ -31,7 +31,7 @@ fn what_was_written_is_read_and_what_was_not_is_found() {
         assert!(tracker.end_read(read, &disk[..65_536]), "{round}");
     }
     assert_eq!(tracker.counts().good, 48);
-    // An acknowledged write did not reach the disk.
+    // This write is acknowledged but does not reach the disk.
     let write = tracker.begin_write(1, 0, SIZE).unwrap();
     tracker.end_write(write, true);
     let read = tracker.begin_read(1, 0, 65_536).unwrap();
@@ -42,8 +42,8 @@ fn what_was_written_is_read_and_what_was_not_is_found() {
     assert_eq!(first.damage, Damage::Lost { found: 3 });
 }
 
-/// Only a sample of a large read is checked. A complete check would take more time in the driver
-/// than the read takes on the device.
+/// Of a large read, only a sample is checked. A complete check would take longer in the driver than
+/// the read takes on the device.
 #[test]
 fn of_a_sampled_read_the_sample_is_checked_and_nothing_else() {
     let mut tracker = tracker(64, 4);
@@ -67,8 +67,8 @@ fn of_a_sampled_read_the_sample_is_checked_and_nothing_else() {
     assert_eq!(tracker.counts().damaged(), picked);
 }
 
-/// A read that overlaps a write may return either version, in any mixture of sectors. A later read
-/// must return the new version.
+/// A read that overlaps a write may return either version, or any mixture of their sectors. A later
+/// read must return the new version.
 #[test]
 fn reads_beside_writes_may_find_either() {
     let mut tracker = tracker(64, 4);
@@ -90,9 +90,8 @@ fn reads_beside_writes_may_find_either() {
     assert!(tracker.counts().torn >= 1);
 }
 
-/// If two writes are in flight, the older one may reach the target last. A read before this moment
-/// returns the newer content. If a later read returns the older content, this must still not be an
-/// error.
+/// If two writes are in flight, the older write may reach the target last. So a read may first
+/// return the newer content and a later read the older content. This must not count as an error.
 #[test]
 fn a_read_beside_two_writes_does_not_settle_which_came_last() {
     let mut tracker = tracker(64, 4);
@@ -107,7 +106,7 @@ fn a_read_beside_two_writes_does_not_settle_which_came_last() {
     assert!(tracker.end_read(during, &new));
     let after = tracker.begin_read(0, 0, SIZE).unwrap();
     assert!(tracker.end_read(after, &old), "{:?}", tracker.first_finding());
-    // A read that no write overlaps determines the content of the unit.
+    // A read that overlaps no write determines the content of the unit.
     let alone = tracker.begin_read(0, 0, SIZE).unwrap();
     assert!(tracker.end_read(alone, &new));
     let then = tracker.begin_read(0, 0, SIZE).unwrap();
@@ -115,7 +114,7 @@ fn a_read_beside_two_writes_does_not_settle_which_came_last() {
     assert_eq!(tracker.counts().stale, 4);
 }
 
-/// After a failed write, the unit may have either version; after the next successful write, the
+/// After a failed write, the unit may contain either version. After the next successful write, its
 /// content is known again.
 #[test]
 fn failed_writes_leave_a_doubt() {
@@ -136,7 +135,7 @@ fn failed_writes_leave_a_doubt() {
     assert!(!tracker.end_read(read, &disk));
 }
 
-/// Unwritten units get no verdict, and operations that cannot be tracked are rejected.
+/// Reads of unwritten units count as unknown, and operations that cannot be tracked are rejected.
 #[test]
 fn limits_are_kept() {
     let mut tracker = tracker(64, 2);

@@ -25,7 +25,7 @@ fn unit_of(content: &Content, target: u32, unit: u64, generation: u32) -> Vec<u8
     bytes
 }
 
-/// Random choices of a test, from a fixed seed.
+/// Random numbers for a test, from a fixed seed.
 struct Dice {
     seed: u64,
     throws: u64,
@@ -38,8 +38,8 @@ impl Dice {
     }
 }
 
-/// Applies one of six kinds of damage to a write of `generation` (two or more). Returns its name
-/// and the bytes.
+/// Applies one of six kinds of damage to a unit that was written as `generation` (at least two).
+/// Returns the name of the kind and the damaged bytes.
 fn damaged(
     kind: u64,
     content: &Content,
@@ -57,8 +57,8 @@ fn damaged(
             ("stale", unit_of(content, target, unit, generation - back))
         }
         2 => {
-            // The unit is a random mixture of sectors: at least one sector is new, and at least one
-            // is old or zero.
+            // Mixes sectors at random: at least one sector is new, and at least one sector is old
+            // or zero.
             let back = 1 + dice.below(u64::from(generation) - 1) as u32;
             let old = unit_of(content, target, unit, generation - back);
             let mut torn = good.clone();
@@ -82,8 +82,8 @@ fn damaged(
             ("misdirected", unit_of(content, to, from, 1 + dice.below(1 << 20) as u32))
         }
         4 => {
-            // Corrupts a unit: flips bits anywhere in a current or an old unit, inserts a range of
-            // random bytes, or inserts a foreign sector.
+            // Corrupts the current or the previous unit: flips bits, changes a range of bytes at
+            // random, or replaces a sector by foreign data.
             let back = dice.below(2) as u32;
             let mut bytes = unit_of(content, target, unit, generation - back);
             let size = bytes.len() as u64;
@@ -115,8 +115,8 @@ fn damaged(
     }
 }
 
-/// Damages 10,000 units of several shapes in six ways. The verifier determines the kind of each
-/// damage correctly.
+/// Damages 10,000 units of several shapes in six ways. The verifier must report the correct kind of
+/// damage each time.
 #[test]
 fn ten_thousand_damaged_units_are_named_right() {
     let mut dice = Dice { seed: 2026, throws: 0 };
@@ -140,7 +140,7 @@ fn ten_thousand_damaged_units_are_named_right() {
         let Verdict::Damaged(damage) = verdict else { panic!("{i}: {name} is {verdict:?}") };
         assert_eq!(damage.name(), name, "{i}: generation {generation}, {damage}");
         counts.add(&verdict);
-        // The fast check also detects the damage.
+        // The fast check must detect the damage too.
         let offset = at.1 * content.unit_bytes() as u64;
         let found = verifier.findings(at.0, offset, &bytes, |_| expected).unwrap();
         assert_eq!(found.len(), 1);
@@ -149,8 +149,8 @@ fn ten_thousand_damaged_units_are_named_right() {
     assert_eq!(counts.damaged(), 10_000);
 }
 
-/// Flips 1,000 single bits in reads of 1 MiB. The verifier finds all of them, in the right unit and
-/// at the right byte.
+/// Flips 1,000 single bits in reads of 1 MiB. The verifier must find all of them, in the right unit
+/// and at the right byte.
 #[test]
 fn a_thousand_single_bits_are_all_found() {
     let mut dice = Dice { seed: 5, throws: 0 };
@@ -176,8 +176,8 @@ fn a_thousand_single_bits_are_all_found() {
     }
 }
 
-/// Records of 2300 bytes, like those of etcd. The test flips 500 single bits, in the whole sectors
-/// and in the tails after them.
+/// Flips 500 single bits in records of 2300 bytes, like those of etcd. The bits are in the whole
+/// sectors or in the shorter part after them.
 #[test]
 fn single_bits_of_records_that_are_not_whole_sectors_are_found() {
     let mut dice = Dice { seed: 6, throws: 0 };
@@ -234,7 +234,7 @@ fn unfinished_writes_may_leave_either_or_a_mixture() {
     torn[1024..1536].fill(0);
     let mixed = Damage::Torn { sectors_new: 6, sectors_old: 1, sectors_zero: 1 };
     assert_eq!(verifier.judge(0, 9, &torn, expected), Verdict::Damaged(mixed));
-    // Before a first write, the target contained zeroes.
+    // Before the first write, the target contained zeroes.
     let first = Generations::new(1);
     let _unfinished = first.begin(0).unwrap();
     let expected = first.expected(0);
@@ -247,8 +247,8 @@ fn unfinished_writes_may_leave_either_or_a_mixture() {
     assert_eq!(verifier.judge(0, 0, &zeros, ExpectedContent::exactly(1)), damage);
 }
 
-/// Buffered reads overlap with writes. The kernel copies the data of a read and a write at the same
-/// time, so old and new data can mix at any byte. If no write overlaps, the same mixture is damage.
+/// Buffered reads may overlap with writes. The kernel copies both at the same time, so a read can
+/// mix old and new data at any byte. If no write overlaps the read, the same mixture is damage.
 #[test]
 fn overlapping_operations_may_mix_writes_at_any_byte() {
     for unit_bytes in [4096u32, 2300] {
@@ -288,7 +288,8 @@ fn an_earlier_run_is_told_from_this_one() {
     assert_eq!(verifier.judge(0, 9, &old, ExpectedContent::exactly(1)), lost);
     let stale = Verdict::Damaged(Damage::Stale { found: 0 });
     assert_eq!(verifier.judge(0, 9, &old, ExpectedContent::exactly(2)), stale);
-    // A torn write over data of an earlier run is only recognised if the earlier run is known.
+    // Here a torn write left data of an earlier run. This is only recognised as torn if the earlier
+    // run is known.
     let mut torn = unit_of(&now, 0, 9, 1);
     torn[3584..].copy_from_slice(&old[3584..]);
     let expected = ExpectedContent::exactly(1);
@@ -315,8 +316,8 @@ fn part_of_a_misdirected_write_is_named_with_its_place() {
     assert_eq!(meant.origin, Origin::Place(1000 * 4096));
 }
 
-/// A duplicate alternates between two contents. An odd number of lost writes is therefore detected,
-/// and so is the content of another duplicate.
+/// A duplicate alternates between two contents. So an odd number of lost writes is detected, and so
+/// is the content of a different duplicate.
 #[test]
 fn duplicates_show_a_lost_write_and_a_wrong_content() {
     let content = content(&ContentSpec { duplicate_share: 0.5, ..spec(8) });

@@ -30,7 +30,7 @@ pub struct ClaimedFigures {
     /// Share of reads in percent.
     #[arg(long, value_name = "PERCENT", conflicts_with = "paths")]
     read_percent: Option<f64>,
-    /// Order of the addresses: random or sequential.
+    /// Access pattern: random or sequential.
     #[arg(long, value_name = "ORDER", conflicts_with = "paths")]
     pattern: Option<String>,
     /// Duration of the run, such as 60s.
@@ -91,10 +91,8 @@ impl ClaimedFigures {
             None => Ok(None),
             Some("random") => Ok(Some(Pattern::Random)),
             Some("sequential") => Ok(Some(Pattern::Sequential)),
-            Some(other) => {
-                Err(CliError::usage(format!("{other:?} is not a valid order of addresses"))
-                    .hint("use random or sequential"))
-            }
+            Some(other) => Err(CliError::usage(format!("{other:?} is not a valid access pattern"))
+                .hint("use random or sequential")),
         }
     }
 }

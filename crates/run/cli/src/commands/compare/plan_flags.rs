@@ -17,39 +17,38 @@ use crate::error::CliError;
 use crate::keys::Sign;
 use crate::metrics::Metrics;
 
-/// Flags for comparisons that run a plan.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Comparisons that run a plan")]
 pub struct PlanFlags {
     /// Target to compare, instead of the plan's targets: NAME=DIR, NAME=/dev/…,
-    /// NAME=nfs://host/export or NAME=model:MODEL. Give one for each side.
+    /// NAME=nfs://host/export or NAME=model:MODEL. Pass this once for each side of the comparison.
     #[arg(long, value_name = "NAME=PLACE")]
     target: Vec<String>,
-    /// Directory of one side, instead of --target. Give one for each side, named by its last part.
+    /// Directory of one side, named by its last part, instead of --target. Pass one for each side.
     #[arg(long, value_name = "DIR", visible_alias = "directory", conflicts_with = "target")]
     path: Vec<String>,
     /// Change a field of the plan, such as `repeat.runs=4`. May be given several times.
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
-    /// Run the plan even if it has too few runs per side to show a significant difference.
+    /// Run the plan even if it has too few runs on each side to show a significant difference.
     #[arg(long)]
     pub few: bool,
     /// Start a new comparison instead of resuming an interrupted comparison of the same plan.
     #[arg(long, alias = "anew")]
     restart: bool,
-    /// List all runs and check every target and server, but run nothing.
+    /// List all planned runs and check every target and server, but run nothing.
     #[arg(long)]
     dry_run: bool,
     /// Accept a comparison that measures for more than 30 days.
     #[arg(long)]
     yes: bool,
-    /// Keep the data after the runs.
+    /// Keep the test data on the targets after the runs.
     #[arg(long)]
     keep: bool,
     /// Allow this block device (full path) of the plan to be overwritten.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Store the experiment in this directory instead of the catalogue.
+    /// Store the experiment in this directory instead of in the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -80,7 +79,8 @@ impl PlanFlags {
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 
-    /// Returns the named plan, or a plan for the load in the flags, with the given targets.
+    /// Returns a plan with the given targets. It is the named plan, or a plan for the load that the
+    /// flags describe.
     ///
     /// # Errors
     /// The plan is invalid. The error lists all problems.

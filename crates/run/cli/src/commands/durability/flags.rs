@@ -24,8 +24,8 @@ The witness must be outside the target, and must not lose power. The verdict is 
 number of cuts (--cuts) is valid, and no cut loses a write. Exit code 4: a write is lost or damaged;
 3: too few cuts are valid. See docs/durability.md.")]
 pub struct Options {
-    /// Plan whose target is tested, instead of --path, --device, --nfs or --s3. The options below
-    /// override its [durability] section.
+    /// Plan whose target is tested, instead of --path, --device, --nfs or --s3. Options of this
+    /// command override its [durability] section.
     #[arg(conflicts_with_all = ["path", "device", "nfs", "s3"])]
     pub(super) plan: Option<String>,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub struct Options {
         required_unless_present_any = ["plan", "serve_witness"]
     )]
     pub(super) witness: Option<String>,
-    /// Command that cuts the target off.
+    /// Command that interrupts the target: cuts its power, resets it, or kills its process.
     #[arg(
         long,
         value_name = "CMD",
@@ -49,20 +49,20 @@ pub struct Options {
     /// Command that makes the target available again.
     #[arg(long, value_name = "CMD", conflicts_with = "cut_by_hand")]
     pub(super) restore: Option<String>,
-    /// Ask the operator to cut the target off. If this host also loses power, continue with
-    /// --resume.
+    /// Ask the operator to interrupt the target, instead of running a command. If this host also
+    /// loses power, continue with --resume.
     #[arg(long)]
     pub(super) cut_by_hand: bool,
-    /// Ignore acknowledgements after the start of the cut command. Required if the target
-    /// acknowledges writes after the cut and drops them, as dm-flakey does.
+    /// Ignore acknowledgements that arrive after the start of the --cut command. Required if the
+    /// target acknowledges writes after its interruption but drops them, as dm-flakey does.
     #[arg(long, conflicts_with = "cut_by_hand")]
     pub(super) cut_drops_writes: bool,
-    /// Number of cuts (default: 59). If none of 59 cuts loses a write, the loss probability is at
-    /// most 5 % (95 % confidence).
+    /// Number of cuts (interruptions of the target; default: 59). If none of 59 cuts loses a write,
+    /// the probability that a cut loses a write is at most 5 % (with 95 % confidence).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) cuts: Option<u64>,
-    /// Loss probability that the test must rule out. It determines the number of cuts: `--bound 1%`
-    /// means 299 cuts.
+    /// Bound that the test must show for the probability that an interruption of the target (a cut)
+    /// loses a write. It determines the number of cuts: `--bound 1%` requires 299 cuts.
     #[arg(long, value_name = "SHARE", conflicts_with = "cuts")]
     pub(super) bound: Option<String>,
     /// How each write is made durable. Default: `fdatasync`, or `dsync` for S3 objects.
@@ -71,8 +71,8 @@ pub struct Options {
     /// Write with O_DIRECT.
     #[arg(long)]
     pub(super) direct: bool,
-    /// Part of the system that the cut interrupts. It determines the meaning of the result.
-    /// Default: `unstated`.
+    /// The part of the system that the test interrupts. It determines what a PASS proves. Default:
+    /// `unstated`.
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(CutKind::WORDS))]
     pub(super) kind: Option<String>,
     /// Amount of data under test. Default: 64MiB.
@@ -81,13 +81,14 @@ pub struct Options {
     /// Number of writing threads. Default: 4.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(super) threads: Option<u32>,
-    /// Mean duration of the load before a cut. Default: 2s.
+    /// Mean duration of the load before each interruption of the target. Default: 2s.
     #[arg(long, value_name = "TIME")]
     pub(super) load: Option<String>,
     /// Time limit for each command, and for the target to become available again. Default: 5m.
     #[arg(long, value_name = "TIME")]
     pub(super) timeout: Option<String>,
-    /// Seed of the random addresses and cut times.
+    /// Seed for the random addresses of the writes and the random times at which the target is
+    /// interrupted.
     #[arg(long, value_name = "NUMBER")]
     pub(super) seed: Option<u64>,
     /// Keep the data on the target after the test.

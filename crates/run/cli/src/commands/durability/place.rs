@@ -9,8 +9,8 @@ use crate::commands::plan_changes;
 use crate::error::CliError;
 
 impl Options {
-    /// Returns the target, and the settings of the plan (or the defaults). Other flags change these
-    /// settings later.
+    /// Returns the target, and the settings of the plan (or the defaults). The caller then applies
+    /// the other flags to these settings.
     ///
     /// # Errors
     /// There is no target, or the target of the plan cannot be tested.
@@ -43,8 +43,11 @@ impl Options {
                     if matches!(place, TargetPlace::S3(_)) { of_objects } else { default };
                 Ok((place, plan.durability.unwrap_or(default)))
             }
-            None => Err(CliError::usage("the plan's target stores no data that a cut could lose")
-                .hint("test a directory, a device, an NFS export or a bucket")),
+            None => Err(CliError::usage(
+                "the plan's target stores no data that an interruption \
+                                         could destroy",
+            )
+            .hint("test a directory, a device, an NFS export or a bucket")),
         }
     }
 }

@@ -50,7 +50,7 @@ impl Options {
         })
     }
 
-    /// Returns the settings with the changes of the flags, but without the commands.
+    /// Applies the changes of the flags to the settings. The commands are not included.
     fn phase(&self, base: &DurabilityPhase) -> Result<DurabilityPhase, CliError> {
         let mut phase = base.clone();
         if self.cut_by_hand {
@@ -82,8 +82,8 @@ impl Options {
         phase.size_bytes = blocks * u64::from(BLOCK_BYTES);
         if !(u64::from(phase.threads) * 8..=1 << 28).contains(&blocks) {
             return Err(CliError::usage(format!(
-                "--size {size}: the size must be at least 8 blocks of 4 KiB for each thread, and \
-                 at most 1 TiB"
+                "--size {size}: the size must be at least 8 blocks of 4 KiB for each thread, and at \
+                 most 1 TiB"
             )));
         }
         Ok(phase)

@@ -12,7 +12,7 @@ pub struct TargetFlags {
     /// Directory under test. The test creates its own subdirectory.
     #[arg(long, value_name = "DIR", conflicts_with = "device")]
     pub(super) path: Option<PathBuf>,
-    /// Block device under test, which is overwritten.
+    /// Block device under test. The test overwrites it.
     #[arg(long, value_name = "DEVICE")]
     pub(super) device: Option<PathBuf>,
     /// NFS export under test, without a mount: nfs://host/export. The test creates its own

@@ -8,26 +8,26 @@ use plimsoll_experiments::{Overrides, StorageKind};
 
 use crate::error::CliError;
 
-/// Flags that affect the arms.
+/// Flags that affect the arms of an experiment.
 pub struct ArmFlags<'a> {
-    /// Targets of the arms on real storage, as PLACE=PATH.
+    /// Targets of the experiment's arms on real storage, as PLACE=PATH.
     pub path: &'a [String],
     /// Field changes for all plans, as FIELD=VALUE.
     pub set: &'a [String],
-    /// Arms to run; all arms if empty.
+    /// Arms of the experiment to run. If the list is empty, all arms are run.
     pub arm: &'a [String],
-    /// Number of runs of each arm.
+    /// Number of runs of each arm of the experiment.
     pub repeats: Option<u32>,
-    /// True if a fleet runs the arms.
+    /// True if a fleet runs the arms of the experiment.
     pub on_hosts: bool,
 }
 
-/// Storage that the arms use.
+/// Storage that the arms of an experiment use.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum StorageChoice {
-    /// On the experiment's model, in virtual time.
+    /// Run on the experiment's model, in virtual time.
     Model,
-    /// On real storage.
+    /// Run on real storage.
     Real,
 }
 
@@ -43,9 +43,11 @@ impl From<StorageChoice> for StorageKind {
 /// Returns the changes that the flags describe.
 pub fn overrides(flags: &ArmFlags<'_>, on: StorageKind) -> Result<Overrides, CliError> {
     if on == StorageKind::Model && !flags.path.is_empty() {
-        return Err(
-            CliError::usage("--path is only valid for arms on real storage").hint("add --on real")
-        );
+        return Err(CliError::usage(
+            "--path is only valid for arms of an experiment that run on real \
+             storage",
+        )
+        .hint("add --on real"));
     }
     let place = |text: &String| pair(text, "PLACE=PATH");
     let places = flags.path.iter().map(place).collect::<Result<_, _>>()?;
@@ -63,7 +65,7 @@ pub fn extra_figures(
 ) -> Result<ExtraFigures, CliError> {
     let table = |text: &String| match text.split_once('=') {
         Some((arm, path)) => Ok((arm.to_owned(), path.to_owned())),
-        None => Err(CliError::usage(format!("\"{text}\" is not ARM=FILE"))),
+        None => Err(CliError::usage(format!("\"{text}\" does not have the form ARM=FILE"))),
     };
     let tables = tables.iter().map(table).collect::<Result<_, _>>()?;
     Ok(ExtraFigures { figures: published.map(Path::to_path_buf), tables })
@@ -74,6 +76,6 @@ fn pair(text: &str, form: &str) -> Result<(String, String), CliError> {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => {
             Ok((name.to_owned(), value.to_owned()))
         }
-        _ => Err(CliError::usage(format!("\"{text}\" is not {form}"))),
+        _ => Err(CliError::usage(format!("\"{text}\" does not have the form {form}"))),
     }
 }

@@ -33,37 +33,38 @@ use crate::progress::StderrProgress;
 pub struct Options {
     /// Name of an experiment, or a directory with an experiment.toml.
     experiment: String,
-    /// Storage that the arms use.
+    /// Storage on which the arms of the experiment run.
     #[arg(long, value_enum, default_value = "model")]
     on: StorageChoice,
     /// Real target for one of the experiment's places (such as a or b): a directory, a device or an
     /// NFS export.
     #[arg(long, value_name = "PLACE=PATH")]
     path: Vec<String>,
-    /// Change a field in the plans of all arms. The value is TOML: phases.measure='"60s"'.
+    /// Change a field in the plans of all arms of the experiment. The value is TOML:
+    /// phases.measure='"60s"'.
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
-    /// Run only this arm. May be given several times.
+    /// Run only this arm of the experiment. May be given several times.
     #[arg(long, value_name = "ARM")]
     arm: Vec<String>,
-    /// Number of runs of each arm, instead of the number in the experiment.
+    /// Number of runs of each arm of the experiment, instead of the experiment's own number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeats: Option<u32>,
     /// File with additional published figures, in the format of published.csv. The model is not
     /// fitted to them.
     #[arg(long, value_name = "FILE")]
     published: Option<PathBuf>,
-    /// Published table for an arm that is a sweep, with the same columns as for `model fit`. The
-    /// model is not fitted to this table.
+    /// Published table for an arm of the experiment that is a sweep. The table has the same columns
+    /// as a table for `model fit`. The model is not fitted to this table.
     #[arg(long, value_name = "ARM=FILE")]
     table: Vec<String>,
-    /// Resume an interrupted experiment: its directory, or its name in the catalogue.
+    /// Resume an interrupted experiment. Pass its directory, or its name in the catalogue.
     #[arg(long, value_name = "EXPERIMENT")]
     resume: Option<String>,
     /// Allow this block device (full path) to be overwritten.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Store the experiment in this directory instead of the catalogue.
+    /// Store the experiment in this directory instead of in the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -72,7 +73,7 @@ pub struct Options {
     hosts: LoadHosts,
 }
 
-/// Runs the arms and shows the results.
+/// Runs the arms of the experiment and shows the results.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let definition = Definition::read(Files::find(&options.experiment)?)?;
     let on = options.on.into();

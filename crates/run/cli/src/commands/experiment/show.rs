@@ -19,7 +19,7 @@ use crate::exit::Exit;
 pub struct Options {
     /// Name of an experiment, or a directory with an experiment.toml.
     experiment: String,
-    /// Print the plan of this arm.
+    /// Print the plan of this arm of the experiment.
     #[arg(long, value_name = "ARM", conflicts_with = "export")]
     plan: Option<String>,
     /// Copy the experiment's files into this directory. It must not contain files with these names.

@@ -19,8 +19,8 @@ pub struct Add {
     /// Directory that plans may use on the new hosts. May be given several times.
     #[arg(long, value_name = "DIR")]
     allow_path: Vec<PathBuf>,
-    /// Directory of the certificate authority's key, if the key was moved out of the fleet's
-    /// directory.
+    /// Directory that contains the certificate authority's key, if the key was moved out of the
+    /// fleet's directory.
     #[arg(long, value_name = "DIR")]
     authority: Option<PathBuf>,
 }
@@ -43,7 +43,8 @@ pub struct HostSelection {
 pub fn add(options: &Add, common: &Globals) -> Result<Exit, CliError> {
     let HostSelection { directory, names } = &options.of;
     let changed = setup::add(directory, names, &options.allow_path, options.authority.as_deref())?;
-    let hosts = "on each host     copy its file from {} there, and run: plimsoll agent NAME.toml";
+    let hosts = "on each host     copy the host's file from {} to it, and run: plimsoll agent \
+        NAME.toml";
     let hosts = hosts.replace("{}", &shown(&directory.join("agents")));
     reported("added", &changed, names, &hosts, common)
 }
@@ -55,7 +56,10 @@ pub fn add(options: &Add, common: &Globals) -> Result<Exit, CliError> {
 pub fn remove(of: &HostSelection, common: &Globals) -> Result<Exit, CliError> {
     let changed = setup::remove(&of.directory, &of.names)?;
     let left: Vec<String> = changed.agents.iter().map(|path| shown(path)).collect();
-    let hosts = format!("here     delete {}: their keys are no longer valid", left.join(", "));
+    let hosts = format!(
+        "here     delete {}: the keys of removed hosts are no longer valid",
+        left.join(", ")
+    );
     reported("removed", &changed, &of.names, &hosts, common)
 }
 
@@ -77,8 +81,8 @@ fn reported(
         return Ok(Exit::Ok);
     }
     bundle::print(&format!(
-        "{word}: {}. Update the server:\n\non {}     copy {} there, and run: nats-server --signal \
-         reload=PID\n{hosts}\n",
+        "{word}: {}. Update the server:\n\non {}     copy {} to this server, and run: nats-server \
+         --signal reload=PID\n{hosts}\n",
         names.join(", "),
         changed.server,
         shown(&changed.users),

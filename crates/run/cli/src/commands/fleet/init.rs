@@ -28,11 +28,12 @@ pub struct Options {
     /// NAME`.
     #[arg(long, value_name = "NAMES|N")]
     agents: String,
-    /// Directory that plans may use on each host. The files of all hosts list it. May be given
+    /// Directory that plans may use on each host. The file of each host lists it. May be given
     /// several times.
     #[arg(long, value_name = "DIR")]
     allow_path: Vec<PathBuf>,
-    /// Delete the key of the certificate authority. After that, not even `fleet add` can add hosts.
+    /// Delete the key of the certificate authority. After that, `fleet add` can no longer add
+    /// hosts.
     #[arg(long)]
     forget_authority: bool,
 }
@@ -65,7 +66,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     }
     let authority = made.authority.as_deref().map_or(String::new(), |path| {
         format!(
-            "offline     move {} to offline storage; only `plimsoll fleet add` uses it\n",
+            "afterwards     move {} to offline storage; only `plimsoll fleet add` needs this \
+             file\n",
             shown(path)
         )
     });
@@ -74,8 +76,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     bundle::print(&format!(
         "created files for a server, a user who runs plans, and {} agents. All these files are \
          secret.\n\non {}     copy {} there, and run in it: nats-server -c nats.conf\non each \
-         host     copy its file from {} there, and run: plimsoll agent NAME.toml{allow}\nhere     \
-         plimsoll run PLAN --fleet {fleet}\n{authority}",
+         host     copy the host's file from {} to it, and run: plimsoll agent \
+         NAME.toml{allow}\nhere     plimsoll run PLAN --fleet {fleet}\n{authority}",
         made.agents.len(),
         options.server_name,
         shown(&made.server),

@@ -38,22 +38,23 @@ pub struct Options {
     /// Also predict this table. The fit does not use it.
     #[arg(long, value_name = "CSV")]
     predict: Option<PathBuf>,
-    /// Change a parameter, named as in the model file.
+    /// Change a parameter. Use the names in the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
     /// Change a parameter only for the predicted table.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE", requires = "predict")]
     with: Vec<String>,
-    /// Seed of the starting points and the simulations.
+    /// Seed for the random starting points of the fit and for the simulations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Number of random starting points, in addition to the values of the model file.
+    /// Number of random starting points of the fit. It also starts once from the values in the
+    /// model file.
     #[arg(long, default_value_t = 5)]
     starts: usize,
     /// Skip parameter profiles and leave-one-out checks.
     #[arg(long)]
     quick: bool,
-    /// Set a goal in percent, instead of its default.
+    /// Set the goal with this name, in percent, instead of using its default.
     #[arg(long, value_name = "NAME=PERCENT")]
     goal: Vec<String>,
     /// Write the fitted values to this file, as arguments for `--set`.

@@ -59,14 +59,15 @@ pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
         ]);
     }
     table.note =
-        "these models are built into the program; to edit a copy: `plimsoll model show MODEL \
-         --toml > my.toml`"
+        "these models are built into the program; to edit a copy: `plimsoll model show MODEL --toml \
+         > my.toml`"
             .to_owned();
     let document = Document {
         title: "models".to_owned(),
         headline: Headline {
             word: format!("{} models", all.len()),
-            reason: "Storage systems in virtual time: set one as `target.model` in a plan."
+            reason: "These models simulate storage systems in virtual time. To use a model, set \
+                     `target.model` in a plan."
                 .to_owned(),
             ..Headline::default()
         },

@@ -45,13 +45,13 @@ pub struct Options {
     /// New file for the model. Default: the table's name with .toml, in the current directory.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Seed of the starting points and the simulations.
+    /// Seed for the random starting points of the fit and for the simulations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Skip parameter profiles and leave-one-out checks.
     #[arg(long)]
     quick: bool,
-    /// Set a goal in percent, instead of its default.
+    /// Set the goal with this name, in percent, instead of using its default.
     #[arg(long, value_name = "NAME=PERCENT")]
     goal: Vec<String>,
 }

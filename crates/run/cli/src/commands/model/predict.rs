@@ -32,7 +32,7 @@ pub struct Options {
     /// Cell to predict: a value for each axis.
     #[arg(long, value_name = "AXIS=VALUE,...", required = true)]
     cell: Vec<String>,
-    /// Additional column that is an axis.
+    /// Additional column of the table that is an axis.
     #[arg(long, value_name = "COLUMN")]
     axis: Vec<String>,
 }

@@ -32,13 +32,13 @@ pub struct Options {
     /// Name of a built-in model, or path of a model file.
     #[arg(long)]
     model: Option<String>,
-    /// Change a parameter, named as in the model file.
+    /// Change a parameter. Use the names in the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
     /// Show the bottleneck, and how much each station (device, link, CPU) adds to the latency.
     #[arg(long)]
     explain: bool,
-    /// Directory for the bundle, instead of the catalogue.
+    /// Store the bundle in this directory instead of in the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -41,7 +41,7 @@ pub struct Options {
     /// Address at which the model's statistics are served over HTTP, in the Prometheus text format.
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = address::listen)]
     metrics: Option<SocketAddr>,
-    /// Change a parameter, named as in the model file.
+    /// Change a parameter. Use the names in the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
     /// Seed of the model's random choices.

@@ -54,8 +54,8 @@ pub struct Options {
     /// Largest size to try.
     #[arg(long, default_value_t = 64)]
     to: u64,
-    /// Number of failed nodes in a second search, after that for the healthy system. 0: no second
-    /// search.
+    /// Number of failed nodes in a second search, which follows the search for the healthy system.
+    /// If the number is 0, there is no second search.
     #[arg(long, default_value_t = 1, value_name = "NODES")]
     failed_nodes: u64,
     /// Change a parameter, such as model.failed_nodes=1.
@@ -64,7 +64,7 @@ pub struct Options {
     /// Seed of the simulations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write a chart of latency over load for each size to this SVG file.
+    /// Write a chart to this SVG file: latency against load, with one curve for each size.
     #[arg(long, value_name = "FILE")]
     chart: Option<PathBuf>,
     /// Write the result and charts as an HTML page to this file.

@@ -8,8 +8,8 @@ use toml::Table;
 use crate::error::CliError;
 use crate::model_run;
 
-/// Returns the plan with its target replaced by a model, or with changed parameters of its model.
-/// The bundle stores the returned plan.
+/// Returns a changed plan: its target is replaced by a model, or the parameters of its model are
+/// changed. The bundle stores the returned plan.
 ///
 /// # Errors
 /// Neither the plan nor the command line names a model, or a parameter is invalid.

@@ -62,15 +62,17 @@ pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
             Cell::text(plan.description.clone()),
         ]);
     }
-    table.note = "`plimsoll plan show NAME` prints a plan with its sources. `plimsoll plan new \
-        NAME --path DIR` creates your own copy. `plimsoll run NAME --path DIR` runs the plan. The \
-        listed time does not include the creation of the data"
-        .to_owned();
+    table.note =
+        "`plimsoll plan show NAME` prints a plan with its sources. `plimsoll plan new NAME \
+                  --path DIR` creates your own copy. `plimsoll run NAME --path DIR` runs the plan. \
+                  The listed time does not include the creation of the data"
+            .to_owned();
     let document = Document {
         title: "plans".to_owned(),
         headline: Headline {
             word: format!("{} plans", all.len()),
-            reason: "Built-in plans: use a name instead of a plan file.".to_owned(),
+            reason: "These plans are built in: use the name of a plan in place of a plan file."
+                .to_owned(),
             ..Headline::default()
         },
         sections: vec![Section::brief("plans", "").with(Block::Table(table))],

@@ -15,7 +15,7 @@ pub enum Export {
     Fio,
     /// The latency histogram log (HdrHistogram 1.3) of the bundle.
     Hdr,
-    /// JUnit XML: the verdict, each check and each rule as a test case.
+    /// JUnit XML, in which the verdict, each check and each rule is a test case.
     Junit,
     /// Prometheus' text format.
     Prometheus,

@@ -24,7 +24,8 @@ pub struct Replay {
     /// Pace of the operations: recorded, a factor (2x, 0.5x), or as-fast (without pauses).
     #[arg(long, value_name = "PACE", requires = "trace")]
     pace: Option<String>,
-    /// Address mapping to a target of a different size: fit (default), keep, compact, wrap, scale.
+    /// How the addresses of the trace are mapped to a target of a different size: fit (default),
+    /// keep, compact, wrap or scale.
     #[arg(long, value_name = "RULE", requires = "trace", value_parser = map_word)]
     map: Option<TraceMap>,
 }

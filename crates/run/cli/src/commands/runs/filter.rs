@@ -14,8 +14,8 @@ pub struct RunFilter {
     /// List only runs of plans whose names contain this text.
     #[arg(long)]
     plan: Option<String>,
-    /// List only runs whose target's path, file system or device contains this text: /mnt/test,
-    /// xfs, nvme0n1.
+    /// List only runs whose target has this text in its path, file system or device. Examples:
+    /// /mnt/test, xfs, nvme0n1.
     #[arg(long, value_name = "TEXT")]
     target: Option<String>,
     /// List only runs that achieved at least this rate, such as 5000/s.

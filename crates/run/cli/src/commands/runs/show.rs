@@ -21,7 +21,7 @@ pub fn show(directory: &Path, common: &Globals) -> Result<Exit, CliError> {
         let document = || text::document(&reported.document, &bundle::style(common));
         bundle::print(&if common.json { reported.json.clone() } else { document() })?;
         bundle::print_custody(&reported.together.lines(), common)?;
-        // The printed result includes doubts about the evidence.
+        // The exit code is 3 if the printed lines state that some evidence is not confirmed.
         return Ok(reported.together.apply_doubts(Exit::Ok));
     }
     let loaded = Reader::new().load(directory)?;

@@ -1,9 +1,10 @@
-//! Tests that a device never waits for its driving thread.
+//! Tests that a device never has to wait for the thread that drives it.
 
 use super::*;
 use crate::simulated::{Costs, PipelinedDevice};
 
-/// Returns the operations per second of a thread with these costs, and the collected records.
+/// Runs a driving thread whose actions have these costs. Returns the rate in operations per second,
+/// and the collected records.
 fn run(depth: u32, costs: Costs, held_ns: u64) -> (f64, Collector) {
     let mut queue = PipelinedDevice::queue(&VirtualClock::default(), depth, held_ns);
     queue.costs = costs;
@@ -14,12 +15,12 @@ fn run(depth: u32, costs: Costs, held_ns: u64) -> (f64, Collector) {
 #[test]
 fn the_device_never_waits_for_the_thread() {
     for (depth, held_ns) in PipelinedDevice::cases() {
-        // A thread without costs reaches the maximum rate of the device.
+        // If the thread has no costs, the device reaches its maximum rate.
         let (capacity, _) = run(depth, Costs::default(), held_ns);
         let (achieved, collected) = run(depth, PipelinedDevice::COSTS, held_ns);
         let share = achieved / capacity;
         assert!(share >= 0.98, "depth {depth}, held back {held_ns} ns: {share:.3}");
-        // The wait of operations in the thread is recorded as lag, not as latency.
+        // The time that an operation waits in the thread is recorded as lag, not as latency.
         let lag = &collected.groups[0].own.times;
         assert_eq!(lag.count(), collected.totals[0].totals.operations);
     }
@@ -27,7 +28,8 @@ fn the_device_never_waits_for_the_thread() {
 
 #[test]
 fn latency_begins_at_the_hand_over_and_the_time_before_is_lag() {
-    // With two slots, the thread prepares the second operation while it submits the first.
+    // With two slots, the thread prepares one operation while the kernel submits the other
+    // operation.
     let (_, collected) = run(2, PipelinedDevice::COSTS, 1);
     let sums = &collected.totals[0].totals;
     assert_eq!(sums.latency_ns_sum, sums.service_ns_sum);
@@ -41,8 +43,9 @@ fn latency_begins_at_the_hand_over_and_the_time_before_is_lag() {
 
 #[test]
 fn latency_and_lag_together_are_all_the_time_that_there_is() {
-    // Each slot is always either in flight or ready in this thread. If several completions arrived
-    // together, the wait of each completion until it was reaped counts only as lag.
+    // At any time, each slot is either in flight or ready in this thread. If several completions
+    // arrive together, each completion waits until the thread reaps it. This wait only counts as
+    // lag.
     for (depth, held_ns) in [(1, 1), (4, 1), (32, 32 * PipelinedDevice::SERVICE_NS * 9 / 10)] {
         let (achieved, collected) = run(depth, PipelinedDevice::COSTS, held_ns);
         let (sums, group) = (&collected.totals[0].totals, &collected.groups[0]);

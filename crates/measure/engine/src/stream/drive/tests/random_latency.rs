@@ -1,11 +1,11 @@
-//! Tests against a known reference: the times that the driver reports must agree with the device's
-//! random service times within 1 % and 2 µs.
+//! Compares the latencies that the driver reports with the service times of a device, which are
+//! random. The two must agree within 1 % and 2 µs.
 
 use super::*;
 use crate::simulated::{LAWS, Law, RandomLatencyDevice, assert_figures_agree};
 
-/// Drives the device, compares the report with the device's service times, and returns the number
-/// of operations.
+/// Drives the device, and compares the reported latencies with the device's service times. Returns
+/// the number of operations.
 fn check<P: Pacing>(law: Law, servers: usize, seconds: u64, pacing: P) -> usize {
     let (queue, took_ns) = RandomLatencyDevice::queue(&VirtualClock::default(), 4096, law, servers);
     let collected = report_of(queue, pacing, config(seconds * SECOND));
@@ -19,8 +19,8 @@ fn check<P: Pacing>(law: Law, servers: usize, seconds: u64, pacing: P) -> usize 
 #[test]
 fn a_closed_loop_reports_what_was_drawn() {
     for law in LAWS {
-        // The first device has one server for each operation in flight; the second has one server
-        // for every four operations.
+        // Eight operations are in flight. The first device serves all eight operations at the same
+        // time. The second device serves only two operations at the same time.
         for servers in [8, 2] {
             check(law, servers, 1, ClosedLoop::new(&[8], 0));
         }
@@ -35,10 +35,11 @@ fn an_open_loop_reports_what_was_drawn_at_the_rate_that_was_asked() {
         let schedule = Schedule::Poisson { rate, warp: Warp::None };
         let open = || OpenLoop::new(vec![schedule.part(0, 1, 42)], 4096, 0);
         let rate = check(law, 4096, 60, open()) as f64 / 60.0;
-        // A Poisson count of 60,000 has a standard deviation of 0.4 %.
+        // A count with a Poisson distribution and a mean of 60,000 has a standard deviation of 0.4
+        // %.
         assert!((rate / rate_per_s - 1.0).abs() < 0.02, "{rate}");
-        // With four servers, operations wait in the target for a free server, and these waits
-        // count.
+        // With four servers, some operations wait in the target for a free server. Their latency
+        // includes this wait.
         check(law, 4, 60, open());
     }
 }

@@ -39,8 +39,8 @@ pub fn ask(
     let plan = changes.plan(name.name)?.resolve();
     let is_mail = plan.workload.mailbox().is_some();
     if !changes.has_target() {
-        let asks = "Target? Enter a directory, /dev/… or nfs://host/export; empty keeps the plan's \
-            target";
+        let asks = "Target? Enter a directory, /dev/… or nfs://host/export; leave it empty to use \
+                    the plan's target";
         requested.until_accepted(
             asks,
             "",
@@ -54,7 +54,7 @@ pub fn ask(
             },
         )?;
         if is_mail && !changes.path.is_empty() {
-            let asks = "Log directory? Empty stores the logs with the databases";
+            let asks = "Log directory? Leave it empty to store the logs with the databases";
             requested.until_accepted(asks, "", name.name, &mut changes, &|changes, logs| {
                 changes.logs.extend((!logs.is_empty()).then(|| logs.to_owned()));
             })?;
