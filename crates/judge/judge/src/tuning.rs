@@ -516,9 +516,9 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
     let said = unsettled.filter(|_| !none_steady);
     if let Some((step, rate_per_s)) = said.and_then(|step| Some((step, step.rate_per_s?))) {
         remarks.push(format!(
-            "At {name} {}, {rate_per_s:.0} I/Os per second met every latency ceiling, but the \
-             rate never became steady, so the long-term rate is unknown. Measure each step for \
-             longer, after a longer warm-up.",
+            "At {name} {}, {rate_per_s:.0} I/Os per second met every latency ceiling, but the rate \
+             never became steady, so the long-term rate is unknown. Measure each step for longer, \
+             after a longer warm-up.",
             step.load
         ));
     }

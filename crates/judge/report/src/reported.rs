@@ -228,8 +228,7 @@ fn figures(audit: &Audit) -> Vec<Section> {
         sections.push(
             Section::brief(
                 "unknown",
-                "Rules that cannot be checked with the figures of this \
-                                             result",
+                "Rules that cannot be checked with the figures of this result",
             )
             .with(words),
         );

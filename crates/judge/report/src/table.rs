@@ -392,9 +392,7 @@ mod tests {
 
     #[test]
     fn csv_is_in_base_units_and_tells_missing_from_unobserved() {
-        let expected = "database,latency_ns_avg,rate_per_s_low,rate_per_s_high\r\n\
-                        \"db,1\",8570000,320.5,341\r\n\
-                        db2,,unknown,\r\n";
+        let expected = "database,latency_ns_avg,rate_per_s_low,rate_per_s_high\r\n\"db,1\",8570000,320.5,341\r\ndb2,,unknown,\r\n";
         assert_eq!(table().csv(), expected);
     }
 

@@ -440,10 +440,8 @@ fn ending(
             count => format!("{count} arms"),
         };
         let runs = if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
-        let says = format!(
-            "{arms} of the experiment with {runs}, {says}; no figures were \
-                            published."
-        );
+        let says =
+            format!("{arms} of the experiment with {runs}, {says}; no figures were published.");
         return (Ending::Reported, says);
     }
     let ordered = order.is_none_or(Order::holds);

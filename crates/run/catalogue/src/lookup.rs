@@ -81,7 +81,7 @@ impl Catalogue {
                     true => {
                         format!(
                             "no run has the number {name}, but several names begin with it: \
-                         {names}{more}"
+                             {names}{more}"
                         )
                     }
                     false => format!("{name} is ambiguous: it matches {names}{more}"),

@@ -182,7 +182,7 @@ impl Allow {
         if plan.durability.is_some() {
             return Err(
                 "[durability] is not accepted here: its commands disconnect or power off the \
-                        target. Use `plimsoll run` on the host itself"
+                 target. Use `plimsoll run` on the host itself"
                     .to_owned(),
             );
         }

@@ -51,8 +51,8 @@ pub fn check_operator(plan: &ResolvedPlan, has_page: bool) -> Result<(), RunnerE
             let says =
                 format!("event \"{}\" needs an operator, but there is no terminal", event.name);
             Err(RunnerError::usage(says).hint(
-                "run the plan in a terminal or from the page of `plimsoll serve`, or \
-                    replace `prompt` by `run` in the event",
+                "run the plan in a terminal or from the page of `plimsoll serve`, or replace \
+                 `prompt` by `run` in the event",
             ))
         }
         _ => Ok(()),
@@ -102,8 +102,7 @@ impl EventThread {
         }
         Self::spawn(schedule, news).map_err(|error| {
             RunnerError::environment(format!(
-                "cannot start the thread that executes events: \
-                {error}"
+                "cannot start the thread that executes events: {error}"
             ))
         })
     }
@@ -205,10 +204,9 @@ impl<'a> EventListener<'a> {
         let Some(operator) = self.operator.take() else { return };
         match EventThread::start(self.plan, &self.gates, monotonic_ns(), operator) {
             Ok(thread) => self.thread = Some(thread),
-            Err(error) => self.inner.warn(&format!(
-                "cannot start the thread that executes events: \
-                {error}"
-            )),
+            Err(error) => {
+                self.inner.warn(&format!("cannot start the thread that executes events: {error}"))
+            }
         }
     }
 

@@ -92,8 +92,7 @@ pub fn reject_fleet_plan(plan: &ResolvedPlan) -> Result<(), RunnerError> {
         ),
     };
     let hint = format!(
-        "specify the fleet's server with `--fleet nats://host`, or remove {what} \
-        from the plan"
+        "specify the fleet's server with `--fleet nats://host`, or remove {what} from the plan"
     );
     Err(RunnerError::usage(says).hint(hint))
 }

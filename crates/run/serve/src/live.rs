@@ -85,8 +85,7 @@ impl Live {
         if let Some(known) = current.as_ref().map(|one| lock(&one.state)).filter(|s| s.is_under_way)
         {
             let says = format!(
-                "a run of {} is in progress, and this server executes only one run at a \
-                    time",
+                "a run of {} is in progress, and this server executes only one run at a time",
                 known.plan
             );
             return Err(Problem::new(StatusCode::CONFLICT, says)
@@ -222,7 +221,7 @@ fn follow(
         if is_over && !stop.swap(true, Ordering::Relaxed) {
             known.is_stopping = true;
             let says = "the run is being stopped, because it reached the time limit for runs on a \
-                model";
+                        model";
             known.apply(Event::Warning(says.to_owned()));
         }
         if is_due(drawn, DRAWN_EVERY) {
@@ -281,8 +280,8 @@ mod tests {
         let (state, runs, cache) = (at("state"), at("runs"), at("cache"));
         let live =
             Live::new(Places { state, runs, cache, signer: None }, Arc::new(Environment::new()));
-        let text = "version = 1\n[target]\nmodel = \"single-hdd\"\n[workload.matrix]\nfile_size = \"1MiB\"\n\
-                    [phases]\nmeasure = \"1h\"\n[evidence]\ninterval = \"1s\"\n";
+        let text = "version = 1\n[target]\nmodel = \"single-hdd\"\n[workload.matrix]\nfile_size = \
+                    \"1MiB\"\n[phases]\nmeasure = \"1h\"\n[evidence]\ninterval = \"1s\"\n";
         let work = Work::Plan(Plan::parse(text, "plan.toml").unwrap());
         let options = Options::new(live.places.clone());
         live.start(work, options, Some(Duration::ZERO), || {}).unwrap();

@@ -25,8 +25,9 @@ section! {
         /// Total number of sessions over all databases. With `auto`, Plimsoll searches for the
         /// smallest number that meets the requirement.
         threads: WordOr<Auto, Count> | "1.5 × target rate / 135, rounded up, but at least one for \
-                                        each database", "initial estimate of Jetstress 2010; as in Jetstress 2013, the number is \
-                          for all databases together";
+                                        each database", "initial estimate of Jetstress 2010; as in \
+                                                         Jetstress 2013, the number is for all \
+                                                         databases together";
         /// Number of sessions for each database. A plan can set this field instead of `threads`.
         threads_per_database: Count | "none";
         /// With `free`, each session starts its next operation when the previous one has completed.

@@ -90,8 +90,8 @@ impl Head {
         let has = chain.len() as u64;
         if has < self.lines {
             let says = format!(
-                "it was cut short: according to its head file, it should have {} lines, but it \
-                 has {has}",
+                "it was cut short: according to its head file, it should have {} lines, but it has \
+                 {has}",
                 self.lines
             );
             return Err((has + 1, says));

@@ -232,8 +232,7 @@ const LOST: &[(&str, &str)] = &[
     ),
     (
         "buffer_pattern",
-        "fills writes with a pattern; Plimsoll writes random content, and a stamp in \
-                        each block",
+        "fills writes with a pattern; Plimsoll writes random content, and a stamp in each block",
     ),
     ("cgroup", "runs the job in a control group"),
     ("cgroup_nodelete", "keeps the job's control group after the run"),
@@ -406,8 +405,7 @@ const LOST: &[(&str, &str)] = &[
     ("verify_only", "verifies data of an earlier run"),
     (
         "verify_pattern",
-        "fills blocks with a pattern; Plimsoll writes random content, and a stamp in \
-                        each block",
+        "fills blocks with a pattern; Plimsoll writes random content, and a stamp in each block",
     ),
     ("verify_state_load", "loads the verification state of an earlier run"),
     ("verify_state_save", "saves the verification state of the run"),

@@ -236,14 +236,12 @@ fn cell(a: &CellRuns<'_>, b: &CellRuns<'_>, confidence: f64, accepted: &[String]
     };
     let refused = match (invalid(a), invalid(b), cell.rate_per_s.ratio) {
         (true, true, _) => "INVALID on both sides of the comparison".to_owned(),
-        (true, false, _) => "INVALID on the first side of the comparison".to_owned(),
-        (false, true, _) => "INVALID on the second side of the comparison".to_owned(),
-        (false, false, None) => {
-            "at least one side of the comparison has no measured rate".to_owned()
-        }
+        (true, false, _) => "INVALID on the first side".to_owned(),
+        (false, true, _) => "INVALID on the second side".to_owned(),
+        (false, false, None) => "at least one side has no measured rate".to_owned(),
         (false, false, Some(_)) => match (refuted(a), refuted(b)) {
-            (Some(rule), _) => format!("{rule} failed on the first side of the comparison"),
-            (None, Some(rule)) => format!("{rule} failed on the second side of the comparison"),
+            (Some(rule), _) => format!("{rule} failed on the first side"),
+            (None, Some(rule)) => format!("{rule} failed on the second side"),
             (None, None) => String::new(),
         },
     };
@@ -345,8 +343,7 @@ fn decide(
         let says = match cells.len() {
             0 => "The two sweeps have no common point.".to_owned(),
             n => format!(
-                "None of the {n} common points has a valid figure on both sides of the \
-                          comparison."
+                "None of the {n} common points has a valid figure on both sides of the comparison."
             ),
         };
         return (Outcome::TooFewRuns, None, says);

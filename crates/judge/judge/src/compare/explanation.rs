@@ -118,14 +118,12 @@ fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     kinds.into_iter().find_map(|kind| {
         let label = kind.label();
         let says = match (of(a, kind), of(b, kind)) {
-            (Some(_), None) => format!(
-                "only the first side of the comparison has the phase \
-                                        {label}"
-            ),
-            (None, Some(_)) => format!(
-                "only the second side of the comparison has the phase \
-                                        {label}"
-            ),
+            (Some(_), None) => {
+                format!("only the first side of the comparison has the phase {label}")
+            }
+            (None, Some(_)) => {
+                format!("only the second side of the comparison has the phase {label}")
+            }
             (Some((_, true)), Some((_, false))) => {
                 format!("the phase {label} finished only on the first side of the comparison")
             }
@@ -380,8 +378,8 @@ mod tests {
             explanation.divergences.iter().find(|divergence| divergence.kind == "device").unwrap();
         assert_eq!(
             divergence.says,
-            "sda: an I/O takes 100 us at the device on the first side of the comparison, and 850 us on \
-             the second side"
+            "sda: an I/O takes 100 us at the device on the first side of the comparison, and 850 us \
+             on the second side"
         );
     }
 

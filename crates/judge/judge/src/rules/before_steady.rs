@@ -12,10 +12,10 @@ pub const RULE: Rule = Rule {
     id: "before-unsteady",
     asks: "was the rate steady before the first event?",
     explains: "The windows during and after an event are compared with the time before it. If the \
-     rate was still rising or falling at that time, its mean is not a baseline. Neither the loss \
-     nor the recovery can then be measured. The rule applies the test of `not-steady` to the time \
-     before the first event. Use a longer warm-up, or schedule the event at a later time in the \
-     measurement.",
+               rate was still rising or falling at that time, its mean is not a baseline. Neither \
+               the loss nor the recovery can then be measured. The rule applies the test of \
+               `not-steady` to the time before the first event. Use a longer warm-up, or schedule \
+               the event at a later time in the measurement.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::Comparative, Weight::Mandatory),

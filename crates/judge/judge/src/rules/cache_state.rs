@@ -18,12 +18,13 @@ const WARM_MIN: f64 = 0.95;
 pub const RULE: Rule = Rule {
     id: "cache-state",
     asks: "were the caches in the declared state when the load began?",
-    explains: "`phases.cache` declares one of three states. For cold, Plimsoll drops the page \
-     cache of the files and, as root, the system's caches. For warm-metadata, it drops the data \
-     and reads the metadata. For warm, it reads everything once. Before the measurement, Plimsoll \
-     uses `mincore` to check whether the page cache is in the declared state. The state of caches \
-     outside the host is unknown: an array's own caches, and all caches if I/O bypasses the page \
-     cache. Do not compare a system with cold caches with a system with warm caches.",
+    explains: "`phases.cache` declares one of three states. For cold, Plimsoll drops the page cache \
+               of the files and, as root, the system's caches. For warm-metadata, it drops the data \
+               and reads the metadata. For warm, it reads everything once. Before the measurement, \
+               Plimsoll uses `mincore` to check whether the page cache is in the declared state. \
+               The state of caches outside the host is unknown: an array's own caches, and all \
+               caches if I/O bypasses the page cache. Do not compare a system with cold caches with \
+               a system with warm caches.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::MediaRead, Weight::Advisory)],
     check,
 };

@@ -24,19 +24,20 @@ pub const RULE: Rule = Rule {
     id: "served-from-cache-below",
     asks: "did a cache between this host's page cache and the media answer the reads?",
     explains: "The rule checks, in this order: the storage system's own counters \
-     (`[[observe.metrics]]`, `read_source.*`); whether the working set fits the declared cache \
-     (`observe.array_cache`); and whether the latencies have two modes: a fast mode and a slow \
-     mode. If a host's own disks moved all bytes, no cache was involved. A disk counts as the \
-     host's own only if its transport proves this: NVMe on the PCI bus, SATA, SAS or USB. A LUN of \
-     an array (iSCSI, Fibre Channel, NVMe over fabrics), a network block device (rbd, nbd), a \
-     volume of a RAID controller or of a cloud, and any disk of a virtual machine may be served \
-     from a cache. For these, the outcome is unknown unless the plan declares a cache that is \
-     smaller than the working set, or names metrics. The claim is then only as reliable as the \
-     plan's declaration. The metrics must include a cache, and their sum must agree with the \
-     number or the bytes of the issued reads. The tolerance is 10 %, plus the share of one \
-     sampling interval in the measurement. Otherwise the rule does not use the metrics. It does \
-     not use the two modes of latency if another process used the disk, because such use also \
-     causes two modes.",
+               (`[[observe.metrics]]`, `read_source.*`); whether the working set fits the declared \
+               cache (`observe.array_cache`); and whether the latencies have two modes: a fast mode \
+               and a slow mode. If a host's own disks moved all bytes, no cache was involved. A \
+               disk counts as the host's own only if its transport proves this: NVMe on the PCI \
+               bus, SATA, SAS or USB. A LUN of an array (iSCSI, Fibre Channel, NVMe over fabrics), \
+               a network block device (rbd, nbd), a volume of a RAID controller or of a cloud, and \
+               any disk of a virtual machine may be served from a cache. For these, the outcome is \
+               unknown unless the plan declares a cache that is smaller than the working set, or \
+               names metrics. The claim is then only as reliable as the plan's declaration. The \
+               metrics must include a cache, and their sum must agree with the number or the bytes \
+               of the issued reads. The tolerance is 10 %, plus the share of one sampling interval \
+               in the measurement. Otherwise the rule does not use the metrics. It does not use the \
+               two modes of latency if another process used the disk, because such use also causes \
+               two modes.",
     bears_on: &[(Claim::MediaRead, Weight::Mandatory), (Claim::TailLatency, Weight::Advisory)],
     check,
 };

@@ -273,7 +273,7 @@ fn copies_of_a_run_are_no_repeats_of_it() {
     let found = compared(&a, &b, &[]);
     assert_eq!((found.outcome, found.winner), (Outcome::NotBelieved, None));
     assert!(
-        found.reason.contains("of B, run0 and run1 are identical in every interval"),
+        found.reason.contains("B: run0 and run1 are identical in every interval"),
         "{}",
         found.reason
     );

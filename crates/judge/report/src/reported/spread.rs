@@ -113,8 +113,7 @@ pub fn sides_document(names: [&str; 2], sides: &Sides) -> Document {
         sections.push(
             Section::brief(
                 "alone",
-                "Workloads that were measured on only one side of the \
-                                     comparison",
+                "Workloads that were measured on only one side of the comparison",
             )
             .with(Block::List(list.collect())),
         );

@@ -56,9 +56,9 @@ pub(crate) fn percentiles(bundle: &Bundle) -> Table {
         }
     }
     table.note = "The percentiles are computed from merged histograms with three significant \
-     digits. A percentile is n/a if fewer than ten I/Os took longer than its value. Latency is \
-     measured from the intended start of an I/O, and service time from the moment just before the \
-     I/O is submitted."
+                  digits. A percentile is n/a if fewer than ten I/Os took longer than its value. \
+                  Latency is measured from the intended start of an I/O, and service time from the \
+                  moment just before the I/O is submitted."
         .to_owned();
     drop_empty_percentiles(&mut table);
     table

@@ -187,29 +187,28 @@ fn picture(arrows: &Arrows) -> String {
     lines.join("\n")
 }
 
-/// Line limit for a command file without its tests. A command file only parses arguments, calls
-/// other code and prints.
-const COMMAND_LINES_MAX: usize = 120;
+/// Limit for the lines of code of a command file. Comments (which are also the help texts), empty
+/// lines and tests do not count. A command file only parses arguments, calls other code and prints.
+const COMMAND_LINES_MAX: usize = 105;
 
 /// Command files that may exceed this limit, with their own limit and the reason.
 const LONGER_COMMANDS: &[(&str, usize, &str)] = &[
-    ("bundle.rs", 135, "what every command prints of a bundle, and how an argument names one"),
     (
         "plan_changes.rs",
-        179,
+        125,
         "the flags that name paths and change fields, and the plan that results",
     ),
     (
         "load_flags.rs",
-        362,
+        285,
         "the flags of a load in four commands, in Plimsoll's words and in fio's",
     ),
-    ("compare/plan_flags.rs", 165, "the flags of a comparison that is run, and its plan"),
-    ("k8s.rs", 167, "the flags of the generator, and the plan on the volume"),
+    ("compare/plan_flags.rs", 135, "the flags of a comparison that is run, and its plan"),
+    ("k8s.rs", 140, "the flags of the generator, and the plan on the volume"),
 ];
 
-/// Adds each file in a source directory to `all`, with its relative path and the number of lines
-/// before its tests.
+/// Adds each file in a source directory to `all`, with its relative path and the number of its lines
+/// of code.
 fn lengths(directory: &Path, below: &str, all: &mut BTreeMap<String, usize>) {
     for entry in fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
@@ -218,7 +217,10 @@ fn lengths(directory: &Path, below: &str, all: &mut BTreeMap<String, usize>) {
             lengths(&path, &format!("{below}{name}/"), all);
         } else {
             let text = fs::read_to_string(&path).expect("a source");
-            let lines = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")).count();
+            let before_tests = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
+            let code =
+                before_tests.map(str::trim).filter(|l| !l.is_empty() && !l.starts_with("//"));
+            let lines = code.count();
             all.insert(format!("{below}{name}"), lines);
         }
     }
@@ -235,7 +237,7 @@ fn a_command_parses_calls_and_prints() {
         let most = longer.map_or(COMMAND_LINES_MAX, |(_, most, _)| *most);
         assert!(
             *lines <= most,
-            "commands/{file} has {lines} lines; the limit is {most}: move the work to \
+            "commands/{file} has {lines} lines of code; the limit is {most}: move the work to \
              plimsoll-runner and the rendering to plimsoll-report"
         );
     }

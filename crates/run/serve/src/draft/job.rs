@@ -118,8 +118,8 @@ fn require_target(stage: &StagePlan, is_one_of_several: bool) -> Result<(), Stri
              field Place"
         )),
         Some(path) => Err(format!(
-            "{of}{path} is not an absolute path: set `directory=` to a path that begins with /, \
-             or fill in the field Place"
+            "{of}{path} is not an absolute path: set `directory=` to a path that begins with /, or \
+             fill in the field Place"
         )),
     }
 }

@@ -128,8 +128,7 @@ impl OtherProcesses {
 
 fn no_run(process: u32) -> Problem {
     Problem::not_found(format!(
-        "process {process} does not belong to this user or has no run in \
-        progress"
+        "process {process} does not belong to this user or has no run in progress"
     ))
     .hint("see /runs for finished runs")
 }

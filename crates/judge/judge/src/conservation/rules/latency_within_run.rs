@@ -9,12 +9,13 @@ pub const RULE: Rule = Rule {
     id: "latency-within-run",
     asks: "did an operation take longer than the run in which it is counted?",
     explains: "An operation that starts and ends within a run cannot take longer than the run. If \
-     an operation took longer, it ended after the interval that was used to compute the rates: its \
-     bytes are counted, but not all of its time. The whole load took at least as long as this \
-     operation, so the bandwidth is at most the bytes divided by the time of this operation. A \
-     warm-up before the run is added to the length of the run. If the result does not state the \
-     warm-up, and operations may have been in flight at its end, the outcome is unknown. Flushes \
-     are checked only if they have a separate run time.",
+               an operation took longer, it ended after the interval that was used to compute the \
+               rates: its bytes are counted, but not all of its time. The whole load took at least \
+               as long as this operation, so the bandwidth is at most the bytes divided by the time \
+               of this operation. A warm-up before the run is added to the length of the run. If \
+               the result does not state the warm-up, and operations may have been in flight at its \
+               end, the outcome is unknown. Flushes are checked only if they have a separate run \
+               time.",
     needs: "a latency and the length of the run",
     check,
 };
@@ -73,8 +74,8 @@ fn compare_with_run(
     let ratio = longest.value / length.value;
     let late = format::time(longest.value - length.value);
     let mut says = format!(
-        "{}the {word} latency is {}, but the rates were computed with a run time of {}: \
-         operations that ended {late} or more after this time are included",
+        "{}the {word} latency is {}, but the rates were computed with a run time of {}: operations \
+         that ended {late} or more after this time are included",
         whose(part, operation),
         format::time(longest.value),
         format::time(length.value),
@@ -101,8 +102,8 @@ fn compare_with_run(
         fields.extend(of);
     }
     Some(Finding::new(Severity::Impossible, says).with_fields(fields).with_request(
-        "the end time of the last counted operation, and the operations and bytes counted up to \
-         the end of the run",
+        "the end time of the last counted operation, and the operations and bytes counted up to the \
+         end of the run",
     ))
 }
 

@@ -20,12 +20,12 @@ const SLOPE_MAX: f64 = 0.10;
 pub const RULE: Rule = Rule {
     id: "not-steady",
     asks: "was the rate steady through the run?",
-    explains: "The rule divides the run into five rounds. The means of the rounds may differ by \
-     at most 20 % of the mean of the run, and the line fitted to them may rise or fall by at most \
-     10 % of the mean (SNIA SSS PTS 2.0.2, 2.1.24). If they exceed these limits, the run was still \
-     filling or emptying a cache, or was disturbed, so its mean depends on its length. SNIA's \
-     rounds take an hour. If rounds of a minute pass, the rate was steady during the run, but it \
-     may still change after this time.",
+    explains: "The rule divides the run into five rounds. The means of the rounds may differ by at \
+               most 20 % of the mean of the run, and the line fitted to them may rise or fall by at \
+               most 10 % of the mean (SNIA SSS PTS 2.0.2, 2.1.24). If they exceed these limits, the \
+               run was still filling or emptying a cache, or was disturbed, so its mean depends on \
+               its length. SNIA's rounds take an hour. If rounds of a minute pass, the rate was \
+               steady during the run, but it may still change after this time.",
     needs: "the rate in twenty or more intervals",
     check,
 };
@@ -109,8 +109,8 @@ fn finding(name: &str, rounds: &[f64; ROUNDS], quantity: Quantity, field: &str) 
     let shown: Vec<String> = rounds.iter().map(|round| format_value(*round)).collect();
     let whose = if name.is_empty() { String::new() } else { format!(" of {name}") };
     let says = format!(
-        "the {}{whose} in five rounds is {}: the rounds differ by {} of their mean (steady: at \
-         most 20 %) and {} by {} over the run (steady: at most 10 %)",
+        "the {}{whose} in five rounds is {}: the rounds differ by {} of their mean (steady: at most \
+         20 %) and {} by {} over the run (steady: at most 10 %)",
         quantity.word(),
         shown.join(", "),
         format::percent(excursion),

@@ -67,8 +67,8 @@ fn phases(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     }
     cross_checks.require(end_ns <= bundle.run.duration_ns, || {
         format!(
-            "the phases are longer than the run: they end at {end_ns} ns, but the run ended \
-            at {} ns",
+            "the phases are longer than the run: they end at {end_ns} ns, but the run ended at {} \
+             ns",
             bundle.run.duration_ns
         )
     });
@@ -155,7 +155,7 @@ fn check_class(class: &ClassTotals, cross_checks: &mut CrossChecks) {
         || {
             format!(
                 "{name}: more operations or bytes were drained after the end than the total \
-             contains"
+                 contains"
             )
         },
     );
@@ -262,15 +262,15 @@ fn check_histograms(bundle: &Bundle, class: &ClassTotals, cross_checks: &mut Cro
         cross_checks.require(!told_apart || (low..=high).contains(&(sum_ns as f64)), || {
             format!(
                 "latencies of {tag}: their sum is {sum_ns} ns in the totals, but {low:.0} to \
-                {high:.0} ns in the histogram"
+                 {high:.0} ns in the histogram"
             )
         });
         let largest = histogram.max() as f64;
         let near = (max_ns as f64 - largest).abs() <= largest * 2.0 * BUCKET + 2.0;
         cross_checks.require(!told_apart || near, || {
             format!(
-                "the largest latency of {tag} is {max_ns} ns in the totals, but {largest:.0} ns \
-                 in the histogram"
+                "the largest latency of {tag} is {max_ns} ns in the totals, but {largest:.0} ns in \
+                 the histogram"
             )
         });
     }

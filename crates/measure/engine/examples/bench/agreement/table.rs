@@ -13,8 +13,8 @@ pub fn head(options: &Options) {
         options.pairs, options.seconds, options.warm_up
     );
     println!(
-        "| work | ours/s | peer/s | rate | mean | p50 ours | p50 peer | p50 | p99 ours | p99 peer | p99 | \
-         CPU per op |"
+        "| work | ours/s | peer/s | rate | mean | p50 ours | p50 peer | p50 | p99 ours | p99 peer | \
+         p99 | CPU per op |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
 }

@@ -37,8 +37,8 @@ struct Options {
     only: String,
 }
 
-const USAGE: &str = "benches/run reference [--seconds 3] [--rate 200000] [--cpu N] \
-    [--device-cpu N] [--only NAME]";
+const USAGE: &str = "benches/run reference [--seconds 3] [--rate 200000] [--cpu N] [--device-cpu N] \
+                     [--only NAME]";
 
 fn options(args: &[String]) -> Result<Options, String> {
     let allowed = plimsoll_sys::cpu::allowed().map_err(|error| error.to_string())?;
@@ -120,8 +120,9 @@ fn shallow_cases() -> Vec<Case> {
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = options(args)?;
     println!(
-        "{} s a case; driver on CPU {}, device on CPU {}; reported (error to what was drawn, to what was \
-         really done); the last column is the largest error of a latency over its bound of 1 % + 2 µs\n",
+        "{} s a case; driver on CPU {}, device on CPU {}; reported (error to what was drawn, to \
+         what was really done); the last column is the largest error of a latency over its bound of \
+         1 % + 2 µs\n",
         options.seconds, options.cpu, options.device_cpu
     );
     println!(

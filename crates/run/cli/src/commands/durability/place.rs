@@ -44,8 +44,7 @@ impl Options {
                 Ok((place, plan.durability.unwrap_or(default)))
             }
             None => Err(CliError::usage(
-                "the plan's target stores no data that an interruption \
-                                         could destroy",
+                "the plan's target stores no data that an interruption could destroy",
             )
             .hint("test a directory, a device, an NFS export or a bucket")),
         }

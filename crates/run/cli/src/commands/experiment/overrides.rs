@@ -44,8 +44,7 @@ impl From<StorageChoice> for StorageKind {
 pub fn overrides(flags: &ArmFlags<'_>, on: StorageKind) -> Result<Overrides, CliError> {
     if on == StorageKind::Model && !flags.path.is_empty() {
         return Err(CliError::usage(
-            "--path is only valid for arms of an experiment that run on real \
-             storage",
+            "--path is only valid for arms of an experiment that run on real storage",
         )
         .hint("add --on real"));
     }

@@ -63,9 +63,9 @@ pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
         ]);
     }
     table.note =
-        "`plimsoll plan show NAME` prints a plan with its sources. `plimsoll plan new NAME \
-                  --path DIR` creates your own copy. `plimsoll run NAME --path DIR` runs the plan. \
-                  The listed time does not include the creation of the data"
+        "`plimsoll plan show NAME` prints a plan with its sources. `plimsoll plan new NAME --path \
+         DIR` creates your own copy. `plimsoll run NAME --path DIR` runs the plan. The listed time \
+         does not include the creation of the data"
             .to_owned();
     let document = Document {
         title: "plans".to_owned(),
