@@ -235,7 +235,7 @@ fn cell(a: &CellRuns<'_>, b: &CellRuns<'_>, confidence: f64, accepted: &[String]
         runs.find_map(|(_, verdict)| Some(doubt::refuted(verdict, accepted)?.rule.clone()))
     };
     let refused = match (invalid(a), invalid(b), cell.rate_per_s.ratio) {
-        (true, true, _) => "INVALID on both sides of the comparison".to_owned(),
+        (true, true, _) => "INVALID on both sides".to_owned(),
         (true, false, _) => "INVALID on the first side".to_owned(),
         (false, true, _) => "INVALID on the second side".to_owned(),
         (false, false, None) => "at least one side has no measured rate".to_owned(),

@@ -126,7 +126,7 @@ fn a_cell_that_is_not_what_it_claims_or_does_not_show_is_no_cell_that_is_higher(
         (found.cells[0].outcome, found.cells[0].rate_per_s.ratio),
         (CellOutcome::NotCompared, None)
     );
-    assert_eq!(found.cells[0].note, "cpu-steal failed on the second side of the comparison");
+    assert_eq!(found.cells[0].note, "cpu-steal failed on the second side");
 }
 
 #[test]
