@@ -28,8 +28,8 @@ section! {
         /// states that the run is only a demonstration.
         demonstration: bool = false;
         /// States how the settings of the system were chosen. If all compared plans state `best
-        /// practice`, a comparison accepts differences in engine settings, queue depths, client
-        /// counts and cache sizes.
+        /// practice`, a comparison accepts differences in settings of the engine and the mail
+        /// store, in threads, clients, queue depths and mount options.
         practice: Name | "none";
         /// Rates and latencies that the application requires. If the plan has no such section, the
         /// run is measured but not judged.

@@ -69,7 +69,10 @@ fn a_run_cuts_an_honest_disk_off_and_leaves_nothing() {
     let bundle = rig.sandbox.bundle();
     let found = check(&bundle);
     assert_eq!(found["ok"], true, "{found}\n{}", ran.stderr);
-    assert!(found["note"].as_str().unwrap().starts_with("of 2 cuts (simulated)"), "{found}");
+    assert!(
+        found["note"].as_str().unwrap().starts_with("of 2 cuts of the target (simulated)"),
+        "{found}"
+    );
     let test = &json(&bundle.join("run.json"))["durability"];
     assert_eq!(test["cuts"].as_array().unwrap().len(), 2, "{test}");
     ran.says("interruption 1 of 2: ");
