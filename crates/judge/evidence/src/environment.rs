@@ -258,7 +258,7 @@ pub struct ObservationGap {
     pub what: String,
     /// Reason.
     pub why: String,
-    /// What would make the fact observable: a privilege, a package or a setting.
+    /// Privilege, package or setting with which the fact could be observed.
     #[serde(rename = "would_show")]
     pub remedy: String,
 }

@@ -65,12 +65,13 @@ pub struct Fleet {
     /// measured.
     pub window: Option<CommonWindow>,
     /// Increase of the storage system's counters during the window. `None` if the plan lists no
-    /// metrics, or if there is no window.
+    /// metrics, or if the hosts have no common window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<System>,
     /// All hosts that received the plan, in order of their names.
     pub hosts: Vec<Host>,
-    /// For each class, the totals of all hosts within the window; empty if there is no window.
+    /// For each class, the totals of all hosts within the window; empty without a
+    /// common window.
     pub classes: Vec<Class>,
 }
 

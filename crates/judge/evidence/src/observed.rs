@@ -49,7 +49,8 @@ pub struct Observed {
     pub generator: Generator,
     /// Extents of the target's files, as they were at the start of the measurement.
     pub extents: Option<Extents>,
-    /// Extents of the backing files of underlying loop devices; `None` if there are no such files.
+    /// Extents of the backing files of underlying loop devices; `None` if the target has no
+    /// loop device.
     #[serde(default)]
     pub backing: Option<Extents>,
     /// Settings of the underlying file systems.

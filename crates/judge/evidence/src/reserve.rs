@@ -28,7 +28,7 @@ pub(crate) struct Reserve {
 
 impl Reserve {
     /// Reserves `size_bytes` of space in `directory`. If the file system cannot reserve space, the
-    /// function only checks that this much space is free.
+    /// function only checks that `size_bytes` are free.
     pub fn create(directory: &Path, size_bytes: u64) -> Result<Self, EvidenceError> {
         let path = directory.join(FILE);
         let io = |error| EvidenceError::io("reserve the bundle's space in", &path, error);

@@ -104,7 +104,7 @@ mod tests {
             assert!(hint.contains(&format!("did you mean `{meant}`?")), "{typed}: {hint}");
             assert!(latency_fields().iter().any(|(_, _, name)| name == meant), "{meant}");
         }
-        // For any other name, there is no such hint. The error then suggests the most similar name.
+        // For other names, the error suggests the most similar field instead.
         for other in ["iosp", "latency", "read", "p98", "bandwith"] {
             assert_eq!(latency_hint(other), None, "{other}");
         }

@@ -20,7 +20,7 @@ pub(crate) enum WordOr<W, T> {
 pub(crate) trait OneWord: Sized {
     /// The word.
     const WORD: &'static str;
-    /// The value that the word stands for.
+    /// Value of a field that contains the word.
     const VALUE: Self;
 }
 

@@ -92,7 +92,8 @@ pub struct Mailbox {
     pub copies: u32,
     /// Size of a replication read in bytes.
     pub replication_read_bytes: u64,
-    /// Number of log files that a timed recovery phase replays; 0 if there is no such phase.
+    /// Number of log files that a timed recovery phase replays; 0 if the plan has no
+    /// such phase.
     pub soft_recovery_log_files: u32,
     /// True if the run contains a timed phase that reads all databases sequentially.
     pub streaming_backup: bool,

@@ -218,7 +218,7 @@ mod tests {
         let chain = ledger.read_chain().unwrap();
         Head::of(&chain[..2]).unwrap().write(ledger.path()).unwrap();
         assert_eq!(ledger.read().unwrap().len(), 3);
-        // If there is no head, an older version wrote the ledger, or the first writer was killed
+        // A ledger without a head was written by an older version, or its first writer was killed
         // before it wrote the head.
         let first = fs::read_to_string(ledger.path()).unwrap().lines().next().unwrap().to_owned();
         fs::write(ledger.path(), format!("{first}\n")).unwrap();

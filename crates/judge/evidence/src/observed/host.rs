@@ -47,7 +47,7 @@ pub struct Server {
     /// these hosts.
     pub relays: bool,
     /// Storage I/O of processes that are connected to the server by local sockets. The server may
-    /// forward requests to these processes. Absent if there are no such processes.
+    /// forward requests to these processes. Absent if no process is connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<IoBytes>,
     /// Number of connections that other clients have to the server. These clients may cause a part

@@ -31,8 +31,8 @@ use crate::exit::Exit;
         tail-latency\n\nPlimsoll detects the format from the content; docs/audit.md lists all \
         formats. Exit code 3: a result is IMPOSSIBLE, DOUBTFUL or INVALID.\nA result file alone \
         (tier T3) does not show whether reads came from a cache, whether a rate can \
-        be\nsustained, whether writes survive a power loss, or how high the tail latency is. \
-        `plimsoll observe -- CMD` can\nshow more."
+        be\nsustained, whether writes survive a power loss, or how high the tail latency \
+        is.\n`plimsoll observe -- CMD` can show more."
 )]
 pub struct Options {
     /// Results: files, directories or archives (tar, tar.gz, zip).

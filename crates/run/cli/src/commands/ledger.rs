@@ -22,7 +22,7 @@ use crate::places::Places;
         secret key elsewhere\n  plimsoll ledger sign --key ~/plimsoll.key     a statement for \
         others to store\n  plimsoll ledger check --key ~/plimsoll.key.pub\n  plimsoll ledger stamp \
         token.tsr   attach a timestamp token (RFC 3161) to the latest statement\n\nStatements are \
-        text files. To check a signature: minisign -V -p plimsoll.key.pub -m \
+        text files.\nTo check a signature: minisign -V -p plimsoll.key.pub -m \
         ledger-000057.txt\nFor a token: openssl ts -query -data ledger-000057.txt -sha256 -cert \
         -out request.tsq\nExit code 3: the ledger is broken, or differs from a statement."
 )]
