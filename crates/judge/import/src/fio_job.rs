@@ -149,10 +149,9 @@ const FIO: &str = "
 ## fio jobs
 
 `plimsoll plan import` and `[workload.fio]` convert a fio job to streams of the matrix. In a job, a bare
-`k` is 1024, as in fio. An imported plan contains the streams, so it does not need the job file. The
-bundle of a `[workload.fio]` plan contains the job as `job.fio`, which the seal protects. Every command
-that reads the bundle converts the job again, and compares the result with the plan of the run. The
-following lists contain all options of fio 3.33 to 3.42.
+`k` is 1024, as in fio. An imported plan does not need the job file. The bundle of a `[workload.fio]`
+plan contains the job as `job.fio`, which the seal protects. The following lists contain all options
+of fio 3.33 to 3.42.
 
 ";
 

@@ -7,24 +7,22 @@ use crate::resolved::{CutKind, SyncMethod};
 use crate::units::{DurationNs, SizeBytes};
 
 section! {
-    /// After the load of a single run, this test interrupts the target (a cut), for example by a
-    /// power failure. It then checks that every acknowledged write is still there. If a write is
-    /// lost, the run fails. See [durability.md](durability.md).
+    /// After the load of a single run, the [durability test](durability.md) interrupts the target
+    /// (a cut), and then checks that every acknowledged write is still there. If a write is lost,
+    /// the run fails.
     DurabilityRaw {
-        /// Command that interrupts the target. The list consists of the program and its arguments;
-        /// no shell is used. The web page and the agents of a fleet reject plans with
-        /// `[durability]`.
+        /// Command that interrupts the target: the program and its arguments; no shell is used.
         cut: List<Name> | "no command: the operator interrupts the target";
-        /// Command that makes the target available again. The list consists of the program and its
-        /// arguments.
+        /// Command that makes the target available again, in the same form as `cut`.
         restore: List<Name> | "none";
-        /// True if the target still acknowledges writes after the interruption (the cut) but loses
-        /// their data, as dm-flakey does.
+        /// True if the target still acknowledges writes after a cut but loses their data, as
+        /// dm-flakey does.
         cut_drops_writes: bool = false;
-        /// Part of the system that the command `cut` interrupts. It determines what a PASS proves.
+        /// Part of the system that the command `cut` interrupts. It determines how much a PASS
+        /// proves.
         kind: CutKind = "unstated";
-        /// Number of cuts (interruptions of the target). If 59 cuts lose no write, the probability
-        /// that a cut loses a write is at most 5 % (95 % confidence).
+        /// Number of cuts. [durability.md](durability.md#which-cuts-are-valid) states how much 59
+        /// cuts without a loss prove.
         cuts: Count = 59;
         /// Method that makes each write durable before the test counts it as acknowledged.
         sync: SyncMethod | "fdatasync, or dsync on S3";
@@ -34,14 +32,12 @@ section! {
         size: SizeBytes = "64MiB";
         /// Number of threads that write.
         threads: Count = 4;
-        /// Mean time that the threads spend writing before each interruption of the target.
+        /// Mean time that the threads write before each cut.
         load: DurationNs = "2s";
-        /// Time limit for each command. It is also the time limit within which the target must
-        /// become available again.
+        /// Time limit for each command, and for the target to become available again.
         timeout: DurationNs = "5m";
-        /// Directory for the list of acknowledged writes (the witness). The list must survive the
-        /// interruption of the target, so the directory must not be on the target's disk. It may be
-        /// on another host (`HOST:DIR`, over ssh).
+        /// Directory for the list of acknowledged writes (the witness). It must not be on the
+        /// target's disk, and may be on another host (`HOST:DIR`, over ssh).
         witness: Name | "Plimsoll's state directory";
     }
 }

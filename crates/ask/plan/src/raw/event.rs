@@ -6,51 +6,45 @@ use crate::read::value::Name;
 use crate::units::{DurationNs, Share};
 
 section! {
-    /// An event happens once during the measurement. Examples are a failure, a repair, or the load
-    /// of another application. The event runs a command, prompts the operator, or starts the
-    /// streams that have `start = "event:NAME"`. On a model, it makes a component fail or slows a
-    /// component down. Use `[[event]]` for several events. See [events.md](events.md).
+    /// An [event](events.md), such as a failure or a repair, happens once during the measurement.
+    /// It runs a command, prompts the operator, or starts the streams with `start = "event:NAME"`.
+    /// On a model, it makes a component fail or slows it down. Use `[[event]]` for several events.
     EventRaw {
-        /// Name of the event. The report and the fields `after` and `start` use this name.
+        /// Name of the event, which the fields `after` and `start` use.
         name: Name | "required";
         /// Time of the event, from the start of the measured phase.
         at_time as "at": DurationNs | "required: `at` or `after`";
-        /// Name of an earlier event. This event starts when the command of the earlier event has
-        /// ended and `delay` has passed.
+        /// Name of an earlier event. This event starts `delay` after the end of the earlier event's
+        /// command.
         after: Name | "required: `at` or `after`";
-        /// Time between the end of the earlier event's command and the start of this event. The
-        /// field requires `after`.
+        /// Delay of this event (only with `after`).
         delay: DurationNs | "none";
-        /// Command of the event. The list consists of the program and its arguments; no shell is
-        /// used. A plan on the command line may contain any command. The web page and the agents
-        /// accept only commands that `--allow-event` allows.
+        /// Command of the event: the program and its arguments; no shell is used. The web page and
+        /// the agents accept only commands that `--allow-event` allows.
         run: List<Name> | "none";
-        /// Agent of the fleet that runs the commands `run` and `undo`. The operator of this agent
-        /// must allow both commands with `--allow-event`. In the commands, Plimsoll replaces
-        /// `{host}` with the agent's name.
+        /// Agent of the fleet that runs the commands `run` and `undo`. In both commands, Plimsoll
+        /// replaces `{host}` with the agent's name.
         host: Name | "the host of `plimsoll run`";
-        /// Agents of the fleet that the event stops permanently. Their loss is part of the test, so
-        /// the remaining hosts continue. Totals and windows include only the remaining hosts.
+        /// Agents of the fleet that the event stops permanently. The other hosts continue. Totals
+        /// and windows include only these hosts.
         expect_lost: OneOrMore<Name> | "none";
-        /// Time limit for `run` and for `undo`. A command that takes longer is killed and counts as
+        /// Time limit for `run` and for `undo`. A command that exceeds it is killed and counts as
         /// failed.
         timeout: DurationNs = "1m";
         /// Instruction for the operator, who follows it and then presses Enter.
         prompt: Name | "none";
-        /// On a model: component that fails at the time of the event and recovers at `undo_at`,
-        /// such as `node:3` or `drive:7`. If the name is unknown, the error lists all components of
-        /// the model.
+        /// On a model: component that fails and recovers at `undo_at`, such as `node:3` or
+        /// `drive:7`. For an unknown name, the error lists all components.
         fail: Name | "none";
-        /// On a model: component that runs only at `speed` from the time of the event until
-        /// `undo_at`. Examples are `drive:7`, `drive` (all drives), `node1.hdd` and `node:1`.
+        /// On a model: component that runs only at `speed` until `undo_at`, such as `drive:7`,
+        /// `drive` (all drives), `node1.hdd` or `node:1`.
         throttle: Name | "none";
         /// Speed of the throttled component, as a share of the normal speed.
         speed: Share | "required with `throttle`";
-        /// Command that reverses the event. The list consists of the program and its arguments.
+        /// Command that reverses the event, in the same form as `run`.
         undo: List<Name> | "none";
-        /// Time at which the event is reversed, from the start of the measured phase. The streams
-        /// that the event started also end at this time. Without `undo_at`, a component of a model
-        /// stays failed or slow.
+        /// Time at which the event is reversed and its streams end, from the start of the measured
+        /// phase. Without `undo_at`, a component of a model stays failed or slow.
         undo_at: DurationNs | "the end of the measured phase";
     }
 }

@@ -6,25 +6,23 @@ use crate::read::value::{Count, Name};
 use crate::resolved::{Carries, OnLostHost};
 
 section! {
-    /// Agents of a fleet that run the plan. Each agent runs the whole plan or its share of the
-    /// plan. The option `--fleet` selects the server of the fleet. If the plan has no such section,
-    /// it runs on one host. With `--fleet`, it then runs on all agents of the selected server.
+    /// Agents of a [fleet](fleet.md) that run the plan. The option `--fleet` selects the server of
+    /// the fleet. Without this section, the plan runs on one host or, with `--fleet`, on all agents
+    /// of the server.
     FleetRaw {
-        /// Number of agents that run the plan. Plimsoll uses idle agents in the order of their
-        /// names. The option `--agents` overrides this field.
+        /// Number of agents. Plimsoll uses idle agents in the order of their names. The option
+        /// `--agents` overrides this field.
         agents: Count | "all";
         /// Names of the agents to use.
         names: OneOrMore<Name> | "any";
-        /// Labels of the agents to use. Plimsoll uses an agent only if it has all of these labels
-        /// (`plimsoll agent --label rack=1` sets a label).
+        /// Labels that each agent must have (`plimsoll agent --label rack=1` sets a label).
         labels: OneOrMore<Name> | "any";
         /// With `share`, the hosts divide the target's directories or exports in the order of
-        /// `names`. They also divide the databases, mailboxes, clients, the rate and the
-        /// requirement.
+        /// `names`, and the databases, mailboxes, clients, rate and requirement.
         carries: Carries | "`whole`: each host runs the whole plan";
-        /// Reaction if the coordinator receives no messages from a host for 10 s. With `stop`, the
-        /// coordinator stops the other hosts. With `continue`, the other hosts finish their phases.
-        /// The run is INVALID in both cases.
+        /// Reaction if the coordinator receives no messages from a host for 10 s. With `stop`, it
+        /// stops the other hosts. With `continue`, they finish their phases. The run is INVALID in
+        /// both cases.
         on_lost_host: OnLostHost | "`continue`";
         /// Fields whose values differ on some hosts.
         host: OneOrMore<FleetHostRaw> | "nothing";
@@ -34,9 +32,9 @@ section! {
 section! {
     /// New values of fields on one host, or on all hosts that have a label.
     FleetHostRaw {
-        /// Name of the agent to which the new values apply.
+        /// Name of the agent.
         name: Name | "required: `name` or `label`";
-        /// Label of the agents to which the new values apply.
+        /// Label of the agents.
         label: Name | "required: `name` or `label`";
         /// New values of plan fields, for example `{ "target.path" = "/mnt/b" }`.
         set: Settings | "required";

@@ -9,15 +9,14 @@ use crate::resolved::{Durability, Pace};
 use crate::units::{DurationNs, Percent, Share, SizeBytes};
 
 section! {
-    /// Mail store. Concurrent sessions read and change records in databases, which consist of
-    /// pages. Each database has its own log.
+    /// [Mail store](mailbox.md), in which concurrent sessions read and change records in databases.
     MailboxRaw {
         /// Total number of mailboxes.
         mailboxes: Count | "required";
         /// Transactional I/Os per second for each mailbox.
         iops_per_mailbox: NotNegative | "`requirement.iops` / mailboxes / (1 + margin) if the plan \
-                                         sets `requirement.iops`, otherwise 0.2", "published profiles: 0.13 for light users, \
-                                                        0.17 for medium users, 0.2 for heavy users";
+                                         sets `requirement.iops`, otherwise 0.2", "published profiles: 0.13 (light users), \
+                                                        0.17 (medium), 0.2 (heavy)";
         /// Size of one mailbox.
         mailbox_size: SizeBytes | "required";
         /// Number of databases, each with its own log.
@@ -25,35 +24,34 @@ section! {
         /// Total number of sessions over all databases. With `auto`, Plimsoll searches for the
         /// smallest number that meets the requirement.
         threads: WordOr<Auto, Count> | "1.5 × target rate / 135, rounded up, but at least one for \
-                                        each database", "initial estimate of Jetstress 2010; as in \
-                                                         Jetstress 2013, the number is for all \
-                                                         databases together";
-        /// Number of sessions for each database. A plan can set this field instead of `threads`.
+                                        each database", "initial estimate of Jetstress 2010; for all \
+                                                         databases together as in Jetstress 2013";
+        /// Number of sessions for each database (instead of `threads`).
         threads_per_database: Count | "none";
         /// With `free`, each session starts its next operation when the previous one has completed.
         /// With `target`, operations start in an open loop at the target rate.
         pace: Pace = "free", "Jetstress";
         /// Time that a session waits between two operations (only with `pace = "free"`).
         think_time: DurationNs = "0s";
-        /// Fraction by which the target rate is increased: 0.05 increases it by 5 %.
+        /// Increase of the target rate: 0.05 increases it by 5 %.
         margin: NotNegative = 0.0, "Jetstress 2013 has MarginIops 0.05; its meaning is unconfirmed, \
                                     so Plimsoll uses 0";
-        /// Ratio by which the content can be compressed: 4 means 4:1, and 1 means incompressible.
+        /// Compression ratio of the content: 4 means 4:1, and 1 means incompressible.
         compressibility: Ratio = 1.0;
         /// Percentages of the kinds of operations.
         mix: MixRaw = "{}";
-        /// Size of a record in bytes.
+        /// Size of a record.
         record_size: SizeBytes = "2000B", "Jetstress 2013, LongPadLength 2000; its meaning is \
                                            unconfirmed";
         /// Page size. Only 32 KiB is supported.
         page_size: SizeBytes = "32KiB", "Jetstress 2013, DatabasePageSize 32768";
-        /// Total size of the page cache, which is divided among the databases.
+        /// Total size of the databases' page caches.
         cache: SizeBytes | "32 MiB × threads, but at least the minimum that the databases require", "unconfirmed: \
          derived from a single published figure, 256 MiB for 8 threads";
         /// Write-back stops when this share of the cache is free.
         cache_free_share: Share = 0.02, "JET_paramStopFlushThreshold, 2 % in the open-sourced engine";
-        /// Write-back starts when less than this share of the cache is free. The database therefore
-        /// writes in bursts. The value must not be greater than `cache_free_share`.
+        /// Write-back starts when less than this share of the cache is free. The maximum is
+        /// `cache_free_share`.
         cache_low_share: Share | "0.01, or `cache_free_share` if that is smaller", "JET_paramStartFlushThreshold, 1 % in the open-sourced engine";
         /// Maximum number of database writes in flight for each database.
         writes_in_flight: Count = 16, "unconfirmed: 16 in the open-sourced engine's SSD profile";
@@ -65,7 +63,7 @@ section! {
         checkpoint_step: SizeBytes | "a sixteenth of `checkpoint_depth`", "unconfirmed";
         /// Size of one log file.
         log_file_size: SizeBytes = "1MiB", "Jetstress 2013, LogFileSize 1024 KB";
-        /// Number of log files of each database. The database reuses them as a ring.
+        /// Number of log files of each database, which it reuses as a ring.
         log_files: Count | "the larger of `soft_recovery_log_files` and 2 × `checkpoint_depth` / \
                             `log_file_size`, plus 4";
         /// Size of the log buffer of each database.
@@ -74,7 +72,7 @@ section! {
         log_writes_in_flight: Count = 4, "unconfirmed";
         /// Share of the commits that do not wait for their log write.
         lazy_commit_share: Share = 0.7, "Jetstress 2013, LazyCommits 70";
-        /// Maximum delay of the log write if the commit does not wait for it (`lazy_commit_share`).
+        /// Maximum delay of a log write for which no commit waits.
         lazy_flush: DurationNs = "1s", "unconfirmed";
         /// Method that makes the log durable for commits that wait. With `dsync`, a log write
         /// completes only when its data is stable. With `fdatasync`, a flush follows each ordinary
@@ -88,24 +86,22 @@ section! {
         maintenance_read: SizeBytes = "256KiB", "unconfirmed";
         /// Interval between two background reads of the same database.
         maintenance_interval: DurationNs = "100ms", "Jetstress 2013, DBMThrottling 100";
-        /// Number of copies of each database. If there are two or more copies, the run also reads
-        /// the log, as replication does.
+        /// Number of copies of each database. With two or more, the run also reads the log, as
+        /// replication does.
         copies: Count = 1;
         /// Size of a replication read.
         replication_read: SizeBytes = "256KiB", "unconfirmed: 232 to 256 KB";
-        /// Weights with which a session chooses a database. The list contains one weight for each
-        /// database.
+        /// Weight of each database when a session chooses a database.
         bias: List<NotNegative> | "equal weights", "Jetstress 2013, IopsBias 1";
         /// Space for growth, as a share of a database's initial size. When this space is full, the
         /// run deletes as much data as it inserts.
         growth_reserve: Share = 0.25, "Jetstress 2013, DatabaseSpaceReserved 25";
         /// Share of each page's record space that contains records at the start.
         initial_fill: Share = 0.75, "unconfirmed";
-        /// Number of log files that a timed recovery phase replays. If the number is 0, the run has
-        /// no such phase.
+        /// Number of log files that a timed recovery phase replays. With 0, the run has no such
+        /// phase.
         soft_recovery_log_files: Integer<0> = 0, "Jetstress 2013, LogFilesToReplay 500 in its recovery test";
-        /// True if the run contains a timed phase that reads all databases sequentially, as a
-        /// backup does.
+        /// True if the run contains a timed phase that reads all databases sequentially.
         streaming_backup: bool = false;
     }
 }

@@ -9,20 +9,17 @@ use crate::resolved::{DirectIo, Layout, SyncKind};
 use crate::units::{DurationNs, OpsPerS, Percent, Share, SizeBytes};
 
 section! {
-    /// Reads, writes and metadata operations that identical clients issue. The fields `sizes`,
-    /// `reads`, `patterns` and `queue_depth` accept lists. If a field is a list, the run is a
-    /// sweep: it measures each combination of the listed values. Use several `[[workload.matrix]]`
-    /// sections for concurrent streams.
+    /// Reads, writes and metadata operations that identical clients issue. With a list in `sizes`,
+    /// `reads`, `patterns` or `queue_depth`, the run is a sweep: it measures each combination of
+    /// the values. Use several `[[workload.matrix]]` sections for concurrent streams.
     MatrixRaw {
-        /// Name of the stream, without spaces and commas. The stream's latencies are recorded under
-        /// this name.
-        name: Name | "`matrix` for the first stream, `matrix2` for the second, and so on";
+        /// Name of the stream, without spaces and commas.
+        name: Name | "`matrix`, then `matrix2` and so on";
         /// Transfer sizes.
         sizes: Sizes = "4KiB";
-        /// Transfer sizes that the stream mixes, with the percentage of each size. This field
-        /// replaces `sizes`.
+        /// Mix of transfer sizes with their percentages (instead of `sizes`).
         size_mix: List<SizeShareRaw> | "none";
-        /// Transfer sizes of the writes, if these sizes differ from the sizes of the reads.
+        /// Transfer sizes of the writes, if they differ from those of the reads.
         write_size_mix: List<SizeShareRaw> | "`size_mix`";
         /// Percentage of reads among reads and writes.
         reads: OneOrMore<Percent> = 100;
@@ -30,13 +27,11 @@ section! {
         patterns: OneOrMore<PatternWord> = "random";
         /// Number of operations that each client keeps in flight (only in a closed loop).
         queue_depth: OneOrMore<Count> = 4;
-        /// Exponent of the Zipf distribution (pattern `zipf`). If it is 0, the distribution is
-        /// uniform.
+        /// Exponent of the Zipf distribution (pattern `zipf`); 0 is uniform.
         zipf_exponent: NotNegative = 1.1;
         /// Share of the working set that is hot (pattern `hot-cold`).
         hot_space: Share = 0.2;
-        /// Share of the operations that access the hot part of the working set (pattern
-        /// `hot-cold`).
+        /// Share of the operations that access the hot part (pattern `hot-cold`).
         hot_access: Share = 0.8;
         /// Distance between the starting offsets of consecutive operations (pattern `strided`).
         stride: SizeBytes = "1MiB";
@@ -52,33 +47,32 @@ section! {
         shares: Count | "the number of directories or exports in the target";
         /// Number of files in each share.
         files: Count = 1;
-        /// Number of subdirectory levels in each share. Only the last level contains files. The
-        /// target must be a directory on this host (`path`).
-        tree_levels: Count | "no subdirectories: all files of a share are in one directory";
+        /// Number of subdirectory levels in each share (only with `path`). Only the last level
+        /// contains files.
+        tree_levels: Count | "no subdirectories";
         /// Number of subdirectories in each directory above the last level.
         tree_fan_out: Count = 8;
         /// Size of each file.
-        file_size: SizeBytes | "1 GiB for a file, the whole device for a block device";
+        file_size: SizeBytes | "1 GiB, or the whole block device";
         /// Offset at which the working set starts in each file.
         offset: SizeBytes = "0B";
-        /// Total size of the working set, summed over all files.
+        /// Size of the working set in all files together.
         working_set: SizeBytes | "the size of all files";
         /// Each offset is a multiple of this size.
         align: SizeBytes | "the transfer size";
-        /// Total number of clients. Client `i` uses the share with the number `i mod shares`.
+        /// Total number of clients. Client `i` uses share `i mod shares`.
         clients: Count | "one for each share";
-        /// True if a client starts `queue_depth` operations together, and starts the next batch
-        /// only after all of these operations have completed.
+        /// True if a client starts `queue_depth` operations together, and the next batch only after
+        /// all of them have completed.
         batch: bool = false;
         /// Time that a client waits between two operations (only in a closed loop).
         think_time: DurationNs = "0s";
-        /// Process that determines the start times of operations. With `closed`, an operation
-        /// starts when an earlier operation completes. The other values are open loops: operations
-        /// start at equal intervals (`constant`), at random times (`poisson`), in bursts (`bursts`)
-        /// or at recorded times (`recorded`).
+        /// Start times of operations. With `closed`, an operation starts when an earlier one
+        /// completes. The other values are open loops: operations start at equal intervals
+        /// (`constant`), at random times (`poisson`), in bursts (`bursts`) or at recorded times
+        /// (`recorded`).
         arrival: ArrivalWord = "closed";
-        /// Operations per second. In an open loop, operations start at this rate. In a closed loop,
-        /// this is the maximum rate.
+        /// Operations per second. In a closed loop, this is the maximum rate.
         rate: OpsPerS | "required for an open loop";
         /// Time in which the rate rises from 0 to `rate` at the start of the load (arrival
         /// `constant` or `poisson`).
@@ -87,30 +81,27 @@ section! {
         burst_on: DurationNs = "1s";
         /// Pause between two bursts (arrival `bursts`).
         burst_off: DurationNs = "1s";
-        /// File that lists the start times of the operations, one on each line, in nanoseconds
-        /// since the start of the load (arrival `recorded`).
+        /// File with a start time on each line, in nanoseconds since the start of the load (arrival
+        /// `recorded`).
         arrival_file: Name | "required for `recorded`";
-        /// Use of direct I/O. With `auto`, direct I/O is used if the target supports it; with
-        /// `required`, always; with `off`, never.
+        /// Use of direct I/O, as in `[engine]`.
         direct: DirectIo | "`engine.direct`";
         /// Method that makes writes durable.
         sync: SyncKind = "none";
-        /// A client syncs each time after this number of writes (only with `fsync` and
-        /// `fdatasync`).
+        /// Number of writes after which a client syncs (only with `fsync` and `fdatasync`).
         sync_every: Count = 1;
-        /// Ratio by which the content can be compressed: 4 means 4:1, and 1 means incompressible.
+        /// Compression ratio of the content: 4 means 4:1, and 1 means incompressible.
         compressibility: Ratio = 1.0;
         /// Share of the 4 KiB blocks that are duplicates.
         duplicates: Share = 0.0;
         /// True if each block contains a stamp, by which Plimsoll detects damaged data.
         stamps: bool = true;
-        /// True if Plimsoll checks every block that it reads during the measurement. False if it
-        /// checks one block in 256.
+        /// True if Plimsoll checks every block that it reads during the measurement, instead of one
+        /// in 256.
         verify_reads: bool = false;
         /// Content of the files before the first operation.
         layout: Layout = "written";
-        /// Time at which the stream starts. With `event:NAME`, the stream starts at the event that
-        /// has this name.
+        /// Start of the stream. With `event:NAME`, it starts at the event with this name.
         start: Name | "the start of the load";
         /// Limits that apply only to this stream, for example `{ read_latency_p99 = "5ms", iops =
         /// 3000 }`.
@@ -119,12 +110,11 @@ section! {
 }
 
 section! {
-    /// A transfer size, and the percentage of operations that have this size. The percentages of a
-    /// mix add up to 100.
+    /// A transfer size and its percentage. The percentages of a mix add up to 100.
     SizeShareRaw {
         /// Transfer size.
         size: SizeBytes | "required";
-        /// Percentage of the operations that have this size.
+        /// Percentage of operations with this size.
         share: Percent | "required";
     }
 }
@@ -152,8 +142,7 @@ section! {
 }
 
 section! {
-    /// A fio job. Plimsoll converts it to streams. The report lists the options that it could not
-    /// convert.
+    /// A [fio job](#fio-jobs), which Plimsoll converts to streams.
     FioRaw {
         /// Path of the job file, relative to the directory of the plan.
         job: Name | "required";

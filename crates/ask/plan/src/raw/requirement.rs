@@ -15,33 +15,33 @@ use crate::resolved::{Claim, LatencyClass, LatencyStatistic};
 use crate::units::{BytesPerS, DurationNs, OpsPerS, SizeBytes};
 
 section! {
-    /// Rates and latencies that the application requires. If the plan has no such section, the run
-    /// is measured but not judged.
+    /// Rates and latencies that the application requires. Without this section, the run is measured
+    /// but not judged.
     RequirementFields {
-        /// Minimum number of I/Os per second. For a mail store, only database reads and writes
-        /// count. For a matrix, all reads and writes count, but metadata operations do not.
+        /// Minimum number of reads and writes per second. For a mail store, only database reads and
+        /// writes count.
         iops: OpsPerS | "mailboxes × iops_per_mailbox × (1 + margin) for a mail store; none for a \
                          matrix";
         /// Minimum number of metadata operations per second. Requires a stream with `metadata`.
         metadata_ops: OpsPerS | "none";
-        /// Minimum bandwidth of reads and writes together, in bytes per second.
+        /// Minimum bandwidth of reads and writes together.
         bandwidth: BytesPerS | "none";
         /// Minimum amount of data that the run must write to the target, and read back at the end.
-        /// The field requires `phases.verify`, and files whose total size is at least this amount.
+        /// Requires `phases.verify`, and files of at least this total size.
         capacity: SizeBytes | "none";
-        /// Length of the intervals from which a `max` latency is computed. Plimsoll computes the
-        /// mean latency of each interval; `max` is the largest of these means.
+        /// Length of the intervals for `max` latencies: `max` is the largest of the intervals' mean
+        /// latencies.
         latency_max_of: DurationNs = "15s", "Jetstress 2013, LogInterval 15000; unconfirmed whether \
                                              Jetstress computes maxima in this way";
-        /// Limit for the mean number of page-fault stalls per second (mail store). In such a stall,
-        /// a thread waits because no page of the cache can be freed.
+        /// Maximum mean number of page-fault stalls per second (mail store). In such a stall, a
+        /// thread waits because no cache page can be freed.
         page_fault_stalls_max: NotNegative = 1.0, "Jetstress fails a run with more than 1 stall per \
                                                    second";
-        /// List of the claims that the run should prove. Each claim adds audit rules that check the
-        /// claim. If the plan states a requirement, `requirement` is always one of the claims.
+        /// Claims that the run should prove. Each claim adds audit rules. If the plan states a
+        /// requirement, `requirement` is always one of the claims.
         claims: List<Claim> | "`requirement` if the plan states limits, otherwise `media-read` for \
-                               reads and `sustained-write` for writes; also `comparative` if there \
-                               are several targets, and `trace-replay` if the plan replays a trace";
+                               reads and `sustained-write` for writes; also `comparative` for several \
+                               targets, and `trace-replay` for a trace";
         /// Limits for the time before the first event.
         before: WindowRaw | "none";
         /// Limits for the time from the first event until the recovery.

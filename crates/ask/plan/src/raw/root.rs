@@ -9,30 +9,28 @@ use crate::read::section::section;
 use crate::read::value::{Integer, Name};
 
 section! {
-    /// Fields that are outside all sections, such as the name, purpose and version of the plan.
-    /// Each plan must contain the sections `[target]` and `[workload]`.
+    /// Fields outside all sections. Each plan must contain the sections `[target]` and
+    /// `[workload]`.
     Root {
         /// Version of the plan format. The only supported version is 1.
         version: Integer<1> = 1;
-        /// Name of the plan. The report and the catalogue show it.
+        /// Name of the plan.
         name: Name | "the name of the file";
         /// Purpose of the plan, in one or two sentences.
         description: String = "";
-        /// Owner of the plan: a person, a team or an address. The report shows the owner, but
-        /// comparisons ignore it.
+        /// Owner of the plan: a person, a team or an address. Comparisons ignore it.
         owner: Name | "none";
-        /// Seed of the random number generators. With the same seed, a repeated run makes the same
-        /// random choices.
+        /// Seed of the random choices. Runs with the same seed make the same choices.
         seed: Integer<0> = 42;
-        /// True for a short run that only demonstrates Plimsoll. The first line of the report then
-        /// states that the run is only a demonstration.
+        /// True for a run that only demonstrates Plimsoll. The first line of the report then states
+        /// this.
         demonstration: bool = false;
         /// States how the settings of the system were chosen. If all compared plans state `best
         /// practice`, a comparison accepts differences in settings of the engine and the mail
         /// store, in threads, clients, queue depths and mount options.
         practice: Name | "none";
-        /// Rates and latencies that the application requires. If the plan has no such section, the
-        /// run is measured but not judged.
+        /// Rates and latencies that the application requires. Without this section, the run is
+        /// measured but not judged.
         requirement: RequirementRaw | "no requirement";
         /// System under test. Use named `[[target]]` sections to compare several systems.
         target: OneOrMore<TargetRaw> | "required";
@@ -47,13 +45,11 @@ section! {
         phases: PhasesRaw = "{}";
         /// Minimum length of the measurement, and its time resolution.
         evidence: EvidenceRaw = "{}";
-        /// Properties of the storage system that Plimsoll cannot detect, and the metrics endpoints
-        /// of the system.
+        /// Properties of the storage system that Plimsoll cannot detect, and its metrics endpoints.
         observe: ObserveRaw = "{}";
-        /// Number of runs. Also states whether the runs reuse data.
+        /// Number of runs, and whether they reuse data.
         repeat: RepeatRaw = "{}";
-        /// Condition that differs intentionally between the sides of a comparison. The comparison
-        /// determines its effect.
+        /// Condition whose effect a comparison determines.
         compare: CompareRaw = "{}";
         /// I/O engine.
         engine: EngineRaw = "{}";
@@ -63,8 +59,7 @@ section! {
 }
 
 section! {
-    /// Operations that the run issues. The section contains exactly one of `mailbox`, `matrix`,
-    /// `fio` and `trace`.
+    /// Operations that the run issues: exactly one of `mailbox`, `matrix`, `fio` and `trace`.
     WorkloadRaw {
         /// Mail store.
         mailbox: MailboxRaw | "one of the four";

@@ -14,11 +14,10 @@ section! {
         cache: CacheState = "cold";
         /// Preconditioning: writes that bring flash to a steady state before the measurement.
         condition: Condition = "none", "SNIA SSS PTS 2.0.2";
-        /// Maximum duration of the writes that `condition` requires.
+        /// Maximum duration of the preconditioning.
         condition_max: DurationNs = "6h";
         /// Length of the warm-up. For a mail store, this is the maximum length: its warm-up ends
-        /// when the cache is full and the log has grown by one checkpoint depth. If the maximum is
-        /// reached before, the report states this.
+        /// when the cache is full and the log has grown by one checkpoint depth.
         warm_up: DurationNs | "10 min for a mail store, 10 s for a matrix, no warm-up for a trace";
         /// Length of the measured phase.
         measure: WordOr<UntilSteady, DurationNs> | "2 h for a mail store; 10 min for a matrix; for \
@@ -37,14 +36,13 @@ section! {
 section! {
     /// Minimum length of the measurement, and its time resolution.
     EvidenceRaw {
-        /// Minimum length of the measured phase. If the measured phase is shorter, the run is
-        /// INCONCLUSIVE. The replay of a trace has no minimum length, but it must be complete. A
-        /// run of less than 30 s or with fewer than 1,000 operations cannot PASS.
+        /// Minimum length of the measured phase; a shorter run is INCONCLUSIVE. The replay of a
+        /// trace has no minimum length, but must be complete. A run of less than 30 s or with fewer
+        /// than 1,000 operations cannot PASS.
         min_measure: DurationNs = "10m";
-        /// Audit rules whose unknown result does not prevent a PASS. `plimsoll audit --rules` lists
-        /// all rules. The verdict lists the accepted rules. A rule that failed still prevents a
-        /// PASS. An unknown result also prevents a PASS if the rule checks whether the load was
-        /// carried out.
+        /// Audit rules (`plimsoll audit --rules`) whose unknown result does not prevent a PASS. The
+        /// verdict lists them. A failed rule still prevents a PASS, as does an unknown result of a
+        /// rule that checks whether the load was carried out.
         accept_unknown: List<Name> | "none";
         /// Length of an interval of the time series, at least 10 ms.
         interval: DurationNs = "1s";
@@ -52,11 +50,10 @@ section! {
 }
 
 section! {
-    /// Properties of the storage system that Plimsoll cannot detect, and the metrics endpoints of
-    /// the system.
+    /// Properties of the storage system that Plimsoll cannot detect, and its metrics endpoints.
     ObserveRaw {
-        /// Factor by which compression and deduplication in the system reduce the data of this
-        /// load: 4 means 4:1.
+        /// Reduction of this load's data by compression and deduplication in the system: 4 means
+        /// 4:1.
         data_reduction: Ratio | "none";
         /// Total size of the system's caches.
         array_cache: SizeBytes | "none";
@@ -89,18 +86,17 @@ section! {
 }
 
 section! {
-    /// Number of runs. Also states whether the runs reuse data.
+    /// Number of runs, and whether they reuse data.
     RepeatRaw {
         /// Number of runs for each target.
         runs: Count = 1;
-        /// True if each run creates new data. False if all runs use the same data.
+        /// True if each run creates new data. Otherwise, all runs use the same data.
         fresh: bool = true;
     }
 }
 
 section! {
-    /// Condition that differs intentionally between the sides of a comparison. The comparison
-    /// determines its effect.
+    /// Condition whose effect a comparison determines.
     CompareRaw {
         /// Condition that differs intentionally between the sides, such as `mount-options` or
         /// `kernel`. `plimsoll compare --factor` has the same meaning. If any other condition
@@ -117,16 +113,16 @@ section! {
         /// Use of direct I/O. With `auto`, direct I/O is used if the target supports it; with
         /// `required`, always; with `off`, never.
         direct: DirectIo = "auto";
-        /// Number of threads that issue I/O. If the number is 0, Plimsoll starts one thread for
-        /// each core, but not more threads than the workload has parts.
+        /// Number of threads that issue I/O. With 0, Plimsoll starts one thread for each core, but
+        /// not more threads than the workload has parts.
         workers: Integer<0> = 0;
         /// True if io_uring polls for completions. The device must support polling.
         io_poll: bool = false;
         /// True if a kernel thread submits the operations (only with io_uring).
         sq_poll: bool = false;
         /// True if a waiting thread polls for completions for up to 200 µs before it sleeps.
-        /// Polling avoids wake-ups, which may take longer than an operation. Threads poll only if
-        /// the host has more CPUs than threads, and only while polling makes operations faster.
+        /// Threads poll only if the host has more CPUs than threads, and only while polling makes
+        /// operations faster.
         spin: bool = true;
     }
 }

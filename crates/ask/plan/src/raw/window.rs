@@ -13,21 +13,19 @@ use crate::units::{BytesPerS, DurationNs, OpsPerS};
 section! {
     /// A plan with events can set limits for three windows: `[requirement.before]` (until the first
     /// event), `[requirement.during]` (from the first event until the recovery) and
-    /// `[requirement.after]`. All three sections accept the following fields. They also accept
-    /// latency limits, with the same names as in `[requirement]`.
+    /// `[requirement.after]`. Each section accepts the following fields and the latency limits of
+    /// `[requirement]`.
     WindowFields {
         /// Minimum number of I/Os per second.
         iops: OrShare<OpsPerS> | "none";
-        /// Minimum bandwidth of reads and writes together, in bytes per second.
+        /// Minimum bandwidth of reads and writes together.
         bandwidth: OrShare<BytesPerS> | "none";
         /// Maximum time during which no operation completes.
         outage_max: DurationNs | "none";
-        /// Maximum time until the rate and the p99 latency have recovered. The time starts at the
-        /// last event or at the last undo, whichever is later. Only `[requirement.after]` can
-        /// contain this limit. [events.md](events.md#recovery) defines recovery.
+        /// Maximum time from the last event or undo until the [recovery](events.md#recovery) of the
+        /// rate and the p99 latency. Only `[requirement.after]` can contain this limit.
         recovery_max: DurationNs | "none";
-        /// Maximum number of failed I/Os. If this field is set, the run continues after a failed
-        /// I/O.
+        /// Maximum number of failed I/Os.
         errors_max: Integer<0> | "not set: the first failed I/O ends the run";
     }
 }

@@ -77,14 +77,14 @@ pub(crate) fn options_markdown() -> String {
     let mut text = format!(
         "Plimsoll converts these options: {}.\n\nThese options have no effect on the I/O: \
          {}.\n\nPlimsoll ignores these options. If a job contains such an option, `plimsoll plan \
-         import` and the report print the option and its meaning: {}.\n\nPlimsoll does not convert \
-         these options either, because it serves their purpose in its own way:\n\n",
+         import` and the report print the option and its meaning: {}.\n\nPlimsoll serves the purpose \
+         of these options in its own way:\n\n",
         listed(READ),
         listed(OUTPUT),
         listed(&lost)
     );
     for (name, meaning) in replaced {
-        text.push_str(&format!("- fio's `{name}` {meaning}\n"));
+        text.push_str(&format!("- `{name}` {meaning}\n"));
     }
     text
 }
