@@ -3,8 +3,6 @@
 //! the thread wakes up late, although it was not waiting for a CPU. This distinguishes a stop from
 //! a busy host.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,6 +11,7 @@ use std::time::Duration;
 
 use plimsoll_evidence::observed::{ClockWatch, Pause, PauseKind};
 use plimsoll_sys::clock;
+use plimsoll_sys::cpu::thread_wait_ns;
 use signal_hook::SigId;
 use signal_hook::consts::SIGCONT;
 
@@ -172,16 +171,15 @@ impl Pauses {
 
 fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pauses {
     let mut pauses = Pauses::default();
-    let schedule = File::open("/proc/thread-self/schedstat").ok();
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let mut counters = Counters::now();
-    let mut last = ClockReading::now(schedule.as_ref());
+    let mut last = ClockReading::now();
     loop {
         let ends = !matches!(
             stopped.recv_timeout(Duration::from_nanos(PERIOD_NS)),
             Err(RecvTimeoutError::Timeout)
         );
-        let now = ClockReading::now(schedule.as_ref());
+        let now = ClockReading::now();
         let at_ns = last.monotonic_ns.saturating_sub(start_ns);
         let suspended_ns = now.suspended_ns_since(last);
         if suspended_ns >= SUSPENDED_NS_MIN {
@@ -243,7 +241,7 @@ impl LateWakeUp {
 }
 
 impl ClockReading {
-    fn now(schedule: Option<&File>) -> Self {
+    fn now() -> Self {
         let before_ns = clock::monotonic_ns();
         let boottime_ns = clock::boottime_ns();
         let monotonic_ns = clock::monotonic_ns();
@@ -252,25 +250,12 @@ impl ClockReading {
         let ahead_ns =
             (boottime_ns.saturating_sub(monotonic_ns), boottime_ns.saturating_sub(before_ns));
         let cpu_ns = clock::process_cpu_ns();
-        let waited_ns = schedule.and_then(|file| {
-            let mut text = [0; 96];
-            let length = file.read_at(&mut text, 0).ok()?;
-            waited_ns(std::str::from_utf8(text.get(..length)?).ok()?)
-        });
-        Self { monotonic_ns, ahead_ns, cpu_ns, waited_ns }
+        Self { monotonic_ns, ahead_ns, cpu_ns, waited_ns: thread_wait_ns() }
     }
 
     fn suspended_ns_since(self, before: Self) -> u64 {
         self.ahead_ns.0.saturating_sub(before.ahead_ns.1)
     }
-}
-
-/// Parses the second field of `schedstat` (kernel: Documentation/scheduler/sched-stats.rst). All
-/// fields are zero if the kernel does not count these times.
-fn waited_ns(schedstat: &str) -> Option<u64> {
-    let mut fields = schedstat.split_ascii_whitespace().map(str::parse::<u64>);
-    let (_, waited_ns, slices) = (fields.next()?.ok()?, fields.next()?.ok()?, fields.next()?.ok()?);
-    (slices > 0).then_some(waited_ns)
 }
 
 impl Counters {
@@ -421,13 +406,6 @@ mod tests {
         // later check or in the earlier check.
         assert_eq!(beat(0, 2 * S).suspended_ns_since(beat(2 * S, 2 * S)), 0);
         assert_eq!(beat(2 * S, 2 * S).suspended_ns_since(beat(0, 2 * S)), 0);
-    }
-
-    #[test]
-    fn missing_kernel_counters_are_unknown() {
-        assert_eq!(waited_ns("4014 11842 1\n"), Some(11_842));
-        assert_eq!(waited_ns("0 0 0\n"), None);
-        assert_eq!(waited_ns(""), None);
     }
 
     #[test]

@@ -172,8 +172,7 @@ impl Collector {
         let cpu = std::mem::take(&mut snapshot.cpu);
         let spun_ns = std::mem::take(&mut snapshot.spun_ns);
         if measured && !snapshot.drained {
-            group.cpu.user_ns += cpu.user_ns;
-            group.cpu.system_ns += cpu.system_ns;
+            group.cpu.add(&cpu);
             group.spun_ns += spun_ns;
         }
         for (kind, waits, into) in [

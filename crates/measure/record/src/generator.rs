@@ -89,6 +89,9 @@ impl GeneratorFigures {
         let used = self.used.entry(snapshot.thread).or_default();
         used.user_ns += snapshot.cpu.user_ns;
         used.system_ns += snapshot.cpu.system_ns;
+        if let Some(wait_ns) = snapshot.cpu.wait_ns {
+            used.cpu_wait_ns = Some(used.cpu_wait_ns.unwrap_or(0) + wait_ns);
+        }
         used.spun_ns = Some(used.spun_ns.unwrap_or(0) + snapshot.spun_ns);
         if let Some(times) = snapshot.own_times.as_ref().filter(|times| !times.is_empty()) {
             self.waits.times.add_packed(times);
@@ -107,8 +110,9 @@ impl GeneratorFigures {
     pub fn threads(&self, threads: Vec<GeneratorThread>) -> Vec<GeneratorThread> {
         let used = |number: u32| self.used.get(&number).cloned().unwrap_or_default();
         let with = |(number, thread): (u32, GeneratorThread)| {
-            let GeneratorThread { user_ns, system_ns, spun_ns, .. } = used(number);
-            GeneratorThread { user_ns, system_ns, spun_ns: spun_ns.or(thread.spun_ns), ..thread }
+            let GeneratorThread { user_ns, system_ns, spun_ns, cpu_wait_ns, .. } = used(number);
+            let spun_ns = spun_ns.or(thread.spun_ns);
+            GeneratorThread { user_ns, system_ns, spun_ns, cpu_wait_ns, ..thread }
         };
         (0..).zip(threads).map(with).collect()
     }
@@ -133,7 +137,7 @@ mod tests {
                 thread,
                 own: Waits { count: 2, ns_sum: 2 * wait_ns, ns_max: wait_ns },
                 own_times: times.map(Packed::from_buckets),
-                cpu: CpuTime { user_ns: 3, system_ns: 5 },
+                cpu: CpuTime { user_ns: 3, system_ns: 5, wait_ns: Some(7) },
                 spun_ns,
                 ..IntervalSnapshot::default()
             };
@@ -146,5 +150,6 @@ mod tests {
         let threads = measured.threads(vec![GeneratorThread::default(); 2]);
         assert_eq!((threads[0].user_ns, threads[1].system_ns), (3, 10));
         assert_eq!((threads[0].spun_ns, threads[1].spun_ns), (Some(0), Some(8)));
+        assert_eq!(threads[1].cpu_wait_ns, Some(14));
     }
 }

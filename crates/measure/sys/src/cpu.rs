@@ -1,5 +1,7 @@
 //! Sets the processor affinity of threads, and reads the CPU time of threads and processes.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::SysError;
@@ -62,6 +64,9 @@ pub struct CpuTime {
     pub user_ns: u64,
     /// Time in the kernel.
     pub system_ns: u64,
+    /// Time for which a thread was runnable but had no CPU, because other threads or a quota
+    /// prevented it. `None` if the kernel does not count this time, and for processes.
+    pub wait_ns: Option<u64>,
 }
 
 impl CpuTime {
@@ -77,6 +82,16 @@ impl CpuTime {
         Self {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            wait_ns: self.wait_ns.zip(earlier.wait_ns).map(|(now, then)| now.saturating_sub(then)),
+        }
+    }
+
+    /// Adds the CPU time that was used in another interval.
+    pub fn add(&mut self, other: &Self) {
+        self.user_ns += other.user_ns;
+        self.system_ns += other.system_ns;
+        if let Some(wait_ns) = other.wait_ns {
+            self.wait_ns = Some(self.wait_ns.unwrap_or(0) + wait_ns);
         }
     }
 }
@@ -84,7 +99,25 @@ impl CpuTime {
 /// Returns the CPU time of the calling thread, which does not include kernel workers.
 #[must_use]
 pub fn thread_time() -> CpuTime {
-    usage(libc::RUSAGE_THREAD)
+    CpuTime { wait_ns: thread_wait_ns(), ..usage(libc::RUSAGE_THREAD) }
+}
+
+/// Returns for how long the calling thread was runnable but had no CPU; `None` if the kernel does
+/// not count this time.
+#[must_use]
+pub fn thread_wait_ns() -> Option<u64> {
+    let file = File::open("/proc/thread-self/schedstat").ok()?;
+    let mut text = [0; 96];
+    let length = file.read_at(&mut text, 0).ok()?;
+    wait_ns(std::str::from_utf8(text.get(..length)?).ok()?)
+}
+
+/// Parses the second field of `schedstat` (kernel: Documentation/scheduler/sched-stats.rst). All
+/// fields are zero if the kernel does not count these times.
+fn wait_ns(schedstat: &str) -> Option<u64> {
+    let mut fields = schedstat.split_ascii_whitespace().map(str::parse::<u64>);
+    let (_, wait_ns, slices) = (fields.next()?.ok()?, fields.next()?.ok()?, fields.next()?.ok()?);
+    (slices > 0).then_some(wait_ns)
 }
 
 /// Returns the CPU time of all threads of this process. It includes threads that have ended, and
@@ -115,7 +148,7 @@ fn usage(who: libc::c_int) -> CpuTime {
         u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
             + u64::try_from(time.tv_usec).unwrap_or(0) * 1000
     };
-    CpuTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime) }
+    CpuTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime), wait_ns: None }
 }
 
 /// Returns the id of the calling thread.
@@ -169,7 +202,7 @@ fn parse_stat(stat: &str) -> Option<(&str, CpuTime)> {
     let per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     let tick_ns = 1_000_000_000 / u64::try_from(per_s).ok()?.max(1);
     let (user_ns, system_ns) = (ticks()? * tick_ns, ticks()? * tick_ns);
-    Some((name, CpuTime { user_ns, system_ns }))
+    Some((name, CpuTime { user_ns, system_ns, wait_ns: None }))
 }
 
 #[cfg(test)]
@@ -197,6 +230,13 @@ mod tests {
             sum = core::hint::black_box(sum.wrapping_add(1));
         }
         assert!(process_time().since(&process).total_ns() >= 20_000_000);
+    }
+
+    #[test]
+    fn missing_kernel_counters_are_unknown() {
+        assert_eq!(wait_ns("4014 11842 1\n"), Some(11_842));
+        assert_eq!(wait_ns("0 0 0\n"), None);
+        assert_eq!(wait_ns(""), None);
     }
 
     #[test]

@@ -89,4 +89,8 @@ pub struct GeneratorThread {
     /// was due to start, or polled for a completion. This time counts as CPU time, although the
     /// thread could have done other work. `None` if it was not recorded.
     pub spun_ns: Option<u64>,
+    /// Time for which the thread was runnable but had no CPU in the measured phase, because other
+    /// threads or a CPU quota prevented it. `None` if it was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_wait_ns: Option<u64>,
 }

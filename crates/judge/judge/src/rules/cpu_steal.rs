@@ -45,7 +45,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         );
     };
     let throttled_ns = bundle.observed.cpu.throttled_ns.unwrap_or(0);
-    let throttled = throttled_ns as f64 / duration_ns as f64;
+    // The kernel adds up the times of all CPUs.
+    let cpus = bundle.environment.cpus.unwrap_or(1).max(1);
+    let throttled = throttled_ns as f64 / (duration_ns as f64 * f64::from(cpus));
     let outcome = match steal {
         s if s > STEAL_FAIL => Outcome::Fail,
         s if s > STEAL_WARN => Outcome::Warn,
@@ -84,7 +86,10 @@ mod tests {
     #[test]
     fn a_quota_warns() {
         let mut bundle = fixtures::reads();
-        bundle.observed.cpu.throttled_ns = Some(fixtures::SECONDS * fixtures::SECOND_NS / 50);
-        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        bundle.environment.cpus = Some(4);
+        bundle.observed.cpu.throttled_ns = Some(fixtures::SECONDS * fixtures::SECOND_NS * 2);
+        let finding = fixtures::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Warn);
+        assert!(finding.says.ends_with("a quota withheld 50 % of it"), "{}", finding.says);
     }
 }

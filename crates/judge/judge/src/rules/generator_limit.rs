@@ -17,6 +17,9 @@ const BUSY_SHARE_MAX: f64 = 0.9;
 /// Maximum share of an operation's time spent in the generator. In a closed loop, the rate is too
 /// low by this share. In an open loop, the latency is too high by this share.
 const LAG_SHARE_MAX: f64 = 0.1;
+/// Maximum share of the time for which a thread may wait for a CPU. Completions are detected late
+/// by up to this share.
+const CPU_WAIT_SHARE_MAX: f64 = 0.1;
 
 pub const RULE: Rule = Rule {
     id: "generator-limit",
@@ -27,7 +30,8 @@ pub const RULE: Rule = Rule {
                in the same way. The generator also limits the figure if the queue was not full, but \
                some due operations were never started. A thread that is busy more than 90 % of the \
                time (without clock polling) detects completions late, but this delay is not \
-               recorded as a wait. For storage behind a network, the link of this host is the limit \
+               recorded as a wait. The same is true for a thread that waits more than 10 % of the \
+               time for a CPU, because of other processes or a quota. For storage behind a network, the link of this host is the limit \
                if the load uses 90 % of its reported speed or more. In each of these cases the \
                storage may sustain a higher load than it received: a PASS remains valid, but a FAIL \
                becomes INCONCLUSIVE. Use a faster host or link, more threads or several hosts.",
@@ -62,6 +66,14 @@ fn thread_share(bundle: &Bundle) -> Option<f64> {
     });
     // Bundles of older versions record only the busiest thread.
     shares.reduce(f64::max).or(generator.busiest_thread_share)
+}
+
+/// Returns the share of the time in which a thread of the generator was runnable but had no CPU, for
+/// the thread that waited longest; `None` if unknown.
+fn cpu_wait_share(bundle: &Bundle) -> Option<f64> {
+    let duration_ns = measured(bundle)?.duration_ns as f64;
+    let waits = bundle.observed.generator.threads.iter().filter_map(|thread| thread.cpu_wait_ns);
+    waits.max().map(|wait_ns| wait_ns as f64 / duration_ns)
 }
 
 /// Returns the mean wait in the generator, as a fraction of the mean time of an operation. In an
@@ -114,6 +126,13 @@ fn fault(bundle: &Bundle) -> Option<String> {
             "one thread of the load generator used {share} of a CPU: it was the bottleneck"
         ));
     }
+    if let Some(share) = cpu_wait_share(bundle).filter(|share| *share > CPU_WAIT_SHARE_MAX) {
+        let share = percent(share);
+        return Some(format!(
+            "one thread of the load generator waited {share} of the time for a CPU, which other \
+             threads or a quota used up"
+        ));
+    }
     let speed = link(bundle).filter(|speed| speed.used_share >= FULL_SHARE)?;
     Some(format!(
         "this host's link ({}, {}) was used to {} of its speed: it was the bottleneck",
@@ -135,8 +154,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
     let (busy, thread, lag) = (busy_share(bundle), thread_share(bundle), lag_share(bundle));
     let mut finding = if let Some(says) = fault(bundle) {
-        Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("use a faster host or link, more threads, or several hosts")
+        Finding::new(RULE.id, Outcome::Warn, says).advise(
+            "use a faster host or link, more threads, or several hosts; stop other processes, \
+                 and remove CPU quotas",
+        )
     } else if let Some(share) = busy {
         let mut says = format!("the load generator used {:.0} % of its CPUs", share * 100.0);
         if let Some(lag) = lag {
@@ -149,8 +170,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("mount /proc"));
     };
     let link = link(bundle).map(|speed| speed.used_share);
-    let shares =
-        [("busy_share", busy), ("thread_share", thread), ("lag_share", lag), ("link_share", link)];
+    let shares = [
+        ("busy_share", busy),
+        ("thread_share", thread),
+        ("cpu_wait_share", cpu_wait_share(bundle)),
+        ("lag_share", lag),
+        ("link_share", link),
+    ];
     for (name, share) in shares {
         if let Some(share) = share {
             finding = finding.with(name, share);
@@ -218,6 +244,21 @@ mod tests {
         // The thread uses the same CPU time, but spends only 3 s of it polling the clock.
         bundle.observed.generator.threads = vec![thread(60, 3)];
         assert!(at_limit(&bundle));
+    }
+
+    #[test]
+    fn a_thread_that_had_no_cpu_is_at_its_limit() {
+        let mut bundle = fixtures::reads();
+        let waited = |share: f64| GeneratorThread {
+            cpu_wait_ns: Some((share * (SECONDS * SECOND_NS) as f64) as u64),
+            ..thread(1, 0)
+        };
+        bundle.observed.generator.threads = vec![waited(0.0), waited(0.09)];
+        assert!(!at_limit(&bundle));
+        bundle.observed.generator.threads = vec![waited(0.0), waited(0.3)];
+        assert!(at_limit(&bundle));
+        let finding = fixtures::finding(&RULE, &bundle);
+        assert!(finding.says.contains("waited 30 % of the time for a CPU"), "{finding:?}");
     }
 
     #[test]

@@ -70,5 +70,6 @@ fn thread((report, totals): (&GroupReport, &GroupTotals)) -> GeneratorThread {
         user_ns: totals.cpu.user_ns,
         system_ns: totals.cpu.system_ns,
         spun_ns: Some(totals.spun_ns),
+        cpu_wait_ns: totals.cpu.wait_ns,
     }
 }

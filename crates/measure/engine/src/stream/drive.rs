@@ -355,8 +355,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         let cpu = thread_time();
         let used = cpu.since(&self.cpu);
         self.cpu = cpu;
-        records.snapshot.cpu.user_ns += used.user_ns;
-        records.snapshot.cpu.system_ns += used.system_ns;
+        records.snapshot.cpu.add(&used);
         records.snapshot.spun_ns += std::mem::take(&mut self.spin.spun_ns);
     }
 
