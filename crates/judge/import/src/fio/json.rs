@@ -56,6 +56,7 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             break;
         };
         let mut reported = read(found, file);
+        shares::add_lost(&mut reported);
         if all.is_empty() && !text[..range.start].trim().is_empty() {
             let lines = text[..range.start].lines().count();
             reported.remarks.push(format!("{lines} lines of other text precede the JSON"));

@@ -1,7 +1,7 @@
 //! fio's distribution of completion latencies over fixed ranges (`lat (usec) : 50=0.02%`). It
 //! includes all directions of a job.
 
-use plimsoll_evidence::tool_result::Bin;
+use plimsoll_evidence::tool_result::{Bin, ToolResult};
 
 /// Ranges of a unit. Each has a label and an end. A range starts at the end of the previous range.
 pub(super) const RANGES: [(&str, f64); 12] = [
@@ -49,10 +49,57 @@ pub(super) fn of_line(line: &str) -> Option<Vec<Bin>> {
     Some(bins?.into_iter().flatten().collect())
 }
 
+/// Adds a range for the latencies that fio 3.4 to 3.13 do not print. These versions, and possibly a
+/// result without a version, lose all latencies of 1 s or more: `sum_thread_stats` adds up only ten
+/// of the twelve ranges of milliseconds (repaired by fio's commit c5daece6).
+pub(super) fn add_lost(reported: &mut ToolResult) {
+    let version = reported.source.version.as_deref().unwrap_or_default();
+    let mut numbers = version.trim_start_matches("fio-").split(['.', '-']).map(str::parse::<u32>);
+    let complete = match (numbers.next(), numbers.next()) {
+        (Some(Ok(3)), Some(Ok(minor))) => !(4..=13).contains(&minor),
+        (Some(Ok(_)), _) => true,
+        _ => false,
+    };
+    for part in reported.parts.iter_mut().filter(|_| !complete) {
+        let sum: f64 = part.latency_shares.iter().map(|bin| bin.count).sum();
+        let Some(last) = part.latency_shares.last().filter(|last| last.to_ns <= 1e9) else {
+            continue;
+        };
+        let (from_ns, count) = (last.from_ns, (1.0 - sum).max(0.0));
+        part.latency_shares.push(Bin { from_ns, to_ns: UNBOUNDED_NS, count });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use plimsoll_evidence::tool_result::{Part, Source};
+
     use super::*;
+
+    #[test]
+    fn versions_that_lose_long_latencies_have_an_open_range() {
+        let ranges = |version: Option<&str>, line| {
+            let version = version.map(str::to_owned);
+            let mut reported = ToolResult::new(Source { version, ..Source::default() });
+            let latency_shares = of_line(line).unwrap();
+            reported.parts = vec![Part { latency_shares, ..Part::default() }];
+            add_lost(&mut reported);
+            let bins = &reported.parts[0].latency_shares;
+            bins.iter().map(|bin| (bin.from_ns, bin.to_ns)).collect::<Vec<_>>()
+        };
+        let line = "lat (msec)   : 750=97.00%, 1000=1.91%";
+        let printed = vec![(5e8, 7.5e8), (7.5e8, 1e9)];
+        for version in ["fio-3.3", "fio-3.14", "fio-3.33", "fio-2.16"] {
+            assert_eq!(ranges(Some(version), line), printed, "{version}");
+        }
+        let open = [&printed[..], &[(7.5e8, UNBOUNDED_NS)]].concat();
+        for version in [Some("fio-3.4"), Some("fio-3.7"), Some("fio-3.13-25-gabc"), None] {
+            assert_eq!(ranges(version, line), open, "{version:?}");
+        }
+        let whole = "lat (msec)   : 1000=97.00%, >=2000=3.00%";
+        assert_eq!(ranges(None, whole).len(), 2, "this version printed the long latencies");
+    }
 
     #[test]
     fn ranges_start_at_the_end_of_the_previous_range() {

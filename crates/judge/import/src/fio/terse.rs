@@ -116,6 +116,7 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         return Err("it contains no line of fio's terse output".into());
     }
     keep_last_report(&mut reported);
+    shares::add_lost(&mut reported);
     Ok(reported)
 }
 

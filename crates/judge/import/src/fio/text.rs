@@ -155,6 +155,7 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         return Err("it announces fio jobs but contains no figures".into());
     }
     reader.sum();
+    shares::add_lost(&mut reader.reported);
     let threads = reader.reported.parts.iter().filter(|part| !part.is_total);
     let threads = threads.filter_map(|part| part.setting.threads.as_ref());
     let found: f64 = threads.map(|threads| threads.value).sum();

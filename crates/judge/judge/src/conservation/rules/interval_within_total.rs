@@ -25,10 +25,10 @@ pub const RULE: Rule = Rule {
                of an interval multiplied by its length exceeds the total of the run, a counter \
                wrapped around or was reset. If the sum over all intervals exceeds the total, the \
                intervals belong to a different run, or one of the two figures was scaled. Also, the \
-               smallest sample of the rate, multiplied by the total time of the samples, cannot \
-               exceed the total. The tolerance is 10 %, because intervals may end late.",
-    needs: "the number of operations, and either their rate in intervals or the smallest sample of \
-            the rate",
+               mean of the samples of the rate (or the smallest sample), multiplied by the total \
+               time of the samples, cannot exceed the total. The tolerance is 10 %, because \
+               intervals may end late.",
+    needs: "the number of operations, and either their rate in intervals or samples of the rate",
     check,
 };
 
@@ -102,22 +102,30 @@ fn check_samples(
     let is_one = part.setting.threads.as_ref().is_some_and(|threads| threads.value == 1.0);
     let window = window(part, operation).filter(|_| is_one && !part.is_total);
     let samples = sampled.samples.as_ref().filter(|samples| usable(samples));
-    let min = sampled.min.as_ref().filter(|min| usable(min));
-    let (Some(window), Some(samples), Some(min)) = (window, samples, min) else { return };
+    let (Some(window), Some(samples)) = (window, samples) else { return };
     let share = samples.value / (samples.value + SAMPLES_MISSING);
     let time_s = (samples.value * SAMPLE_S).min(window.least / 1e9 * share);
-    let done = min.least * time_s;
+    // The mean of samples of different lengths may be higher than the rate.
+    let has_usual_length = samples.value * SAMPLE_S <= window.most / 1e9 * (1.0 + SLACK);
+    let mean = sampled.mean.as_ref().filter(|mean| usable(mean) && has_usual_length);
+    let min = sampled.min.as_ref().filter(|min| usable(min));
+    let Some((least, word)) =
+        mean.map(|mean| (mean, "on average")).or(min.map(|min| (min, "or more")))
+    else {
+        return;
+    };
+    let done = least.least * time_s;
     outcome.check((done > total.most * (1.0 + SLACK)).then(|| {
         let says = format!(
-            "{}{} samples of {}/s or more add up to at least {}, but the whole run has only {}",
+            "{}{} samples of {}/s {word} add up to at least {}, but the whole run has only {}",
             whose(part, operation),
             format::number(samples.value),
-            format_value(min.value),
+            format_value(least.value),
             format_value(done),
             format_value(total.value)
         );
         Finding::new(Severity::Impossible, says)
-            .with_fields([&min.field, &total.field])
+            .with_fields([&least.field, &total.field])
             .with_request("the log of this run")
     }));
 }
@@ -130,13 +138,14 @@ mod tests {
 
     #[test]
     fn the_smallest_sample_is_not_above_the_mean() {
-        let findings = |min: f64, threads: f64| {
+        let findings = |min: f64, mean: Option<f64>, threads: f64| {
             let figure = |value: f64| Some(Figure::exact(value, "iops"));
             let operation = Operation {
                 count: vec![Figure::exact(34_220.0, "total_ios")],
                 window_ns: figure(2.001e9),
                 rate_sampled: Some(SampleStatistics {
                     min: figure(min),
+                    mean: mean.and_then(figure),
                     samples: figure(3.0),
                     ..SampleStatistics::default()
                 }),
@@ -148,10 +157,12 @@ mod tests {
             let outcome = check(&reported, &DeclaredFacts::default());
             (outcome.checked, outcome.findings.len())
         };
-        assert_eq!(findings(15_782.0, 1.0), (1, 0));
-        assert_eq!(findings(31_564.0, 1.0), (1, 1));
+        assert_eq!(findings(15_782.0, None, 1.0), (1, 0));
+        assert_eq!(findings(31_564.0, None, 1.0), (1, 1));
+        assert_eq!(findings(15_782.0, Some(17_110.0), 1.0), (1, 0));
+        assert_eq!(findings(15_782.0, Some(31_564.0), 1.0), (1, 1));
         // Several threads can record samples with the same time.
-        assert_eq!(findings(31_564.0, 2.0), (0, 0));
+        assert_eq!(findings(31_564.0, None, 2.0), (0, 0));
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Checks completion latencies against their distribution over fixed ranges (fio's `latency_us`).
 
-use plimsoll_evidence::tool_result::{Bin, Figure, Kind, Latency, Operation, Part, Stage};
+use plimsoll_evidence::tool_result::{
+    Bin, Figure, Kind, Latency, Operation, Part, Percentile, Stage,
+};
 
 use super::super::{Finding, RuleResult, Severity, Span, format};
-use super::{first, usable};
+use super::{first, usable, whose};
 
 /// Maximum deviation of the sum of the shares from 1. A larger deviation means that a part of the
 /// distribution is missing, or that the tool counted operations of a warm-up.
@@ -14,6 +16,11 @@ const SHARE_SLACK: f64 = 0.0001;
 /// be slightly off.
 const MEAN_SLACK: f64 = 0.01;
 
+/// Relative error of a percentile: fio prints the bounds of bins that are 1.6 % wide.
+const PERCENTILE_SLACK: f64 = 0.02;
+/// Number of operations by which a percentile may be off.
+const OPERATIONS_SLACK: f64 = 2.0;
+
 pub(super) fn check(outcome: &mut RuleResult, part: &Part) {
     let bins = &part.latency_shares;
     let sum: f64 = bins.iter().map(|bin| bin.count).sum();
@@ -22,6 +29,7 @@ pub(super) fn check(outcome: &mut RuleResult, part: &Part) {
     if (sum - 1.0).abs() > SUM_SLACK {
         return;
     }
+    percentiles(outcome, part, bins);
     for (word, figures, bin) in
         [("shortest", &stated.min, lowest), ("longest", &stated.max, highest)]
     {
@@ -37,6 +45,42 @@ pub(super) fn check(outcome: &mut RuleResult, part: &Part) {
     let most_ns = bins.iter().map(most).sum::<f64>() / sum * (1.0 + MEAN_SLACK);
     let outside = mean.most < least_ns || mean.least > most_ns;
     outcome.check(outside.then(|| finding(part, "mean", mean, least_ns, most_ns, &stated)));
+}
+
+/// Checks the percentiles of a part with only one kind of operation. The distribution of other parts
+/// includes all kinds together.
+fn percentiles(outcome: &mut RuleResult, part: &Part, bins: &[Bin]) {
+    let mut measured = part.operations.iter().filter(|o| o.kind != Kind::Sync && !o.is_idle());
+    let (Some(operation), None) = (measured.next(), measured.next()) else { return };
+    let completion = |latency: &&Latency| latency.stage == Stage::Completion;
+    let Some(latency) = operation.latencies.iter().find(completion) else { return };
+    let Some(count) = count(operation, latency).filter(|count| *count > 0.0) else { return };
+    let share_slack = SHARE_SLACK * (bins.len() + 2) as f64 + OPERATIONS_SLACK / count;
+    let share = |of: &dyn Fn(&Bin) -> bool| -> f64 {
+        bins.iter().filter(|bin| of(bin)).map(|bin| bin.count).sum()
+    };
+    for Percentile { quantile, ns } in latency.percentiles.iter().filter(|p| usable(&p.ns)) {
+        let shorter = share(&|bin| bin.to_ns <= ns.least * (1.0 - PERCENTILE_SLACK));
+        let not_longer = share(&|bin| bin.from_ns < ns.most * (1.0 + PERCENTILE_SLACK));
+        let wrong = if shorter > quantile + share_slack {
+            Some(format!("{:.2} % of the operations are shorter", shorter * 100.0))
+        } else if not_longer < quantile - share_slack {
+            Some(format!("at most {:.2} % of the operations are as short", not_longer * 100.0))
+        } else {
+            None
+        };
+        outcome.check(wrong.map(|wrong| {
+            let says = format!(
+                "{}{} is {}, but according to the distribution of latencies {wrong}",
+                whose(part, operation),
+                format::quantile(*quantile),
+                format::time(ns.value)
+            );
+            Finding::new(Severity::Impossible, says)
+                .with_fields([&ns.field])
+                .with_request("the tool's own output")
+        }));
+    }
 }
 
 fn finding(
@@ -181,6 +225,39 @@ mod tests {
             (outcome.checked, outcome.findings.len())
         };
         assert_eq!((mean([20.0, 900.0]), mean([20.0, 30.0])), ((1, 0), (1, 1)));
+    }
+
+    #[test]
+    fn percentiles_are_in_the_range_of_their_rank() {
+        let findings = |quantile: f64, us: f64, kinds: usize| {
+            let operation = Operation {
+                count: vec![Figure::exact(1000.0, "count")],
+                latencies: vec![Latency {
+                    stage: Stage::Completion,
+                    percentiles: vec![Percentile { quantile, ns: Figure::exact(us * 1e3, "p") }],
+                    ..Latency::default()
+                }],
+                ..Operation::of(Kind::Read)
+            };
+            let bin = |from_ns, to_ns, count| Bin { from_ns, to_ns, count };
+            let part = Part {
+                operations: vec![operation; kinds],
+                latency_shares: vec![bin(50e3, 100e3, 0.9), bin(100e3, 250e3, 0.1)],
+                ..Part::default()
+            };
+            let mut outcome = RuleResult::default();
+            check(&mut outcome, &part);
+            outcome.findings.iter().map(|finding| finding.says.clone()).collect::<Vec<_>>()
+        };
+        for (quantile, us) in [(0.5, 60.0), (0.9, 99.0), (0.9, 101.0), (0.901, 99.0), (0.99, 240.0)]
+        {
+            assert!(findings(quantile, us, 1).is_empty(), "{quantile} {us}");
+        }
+        let says = "read: p99 is 80 us, but according to the distribution of latencies at most \
+                    90.00 % of the operations are as short";
+        assert_eq!(findings(0.99, 80.0, 1), [says]);
+        assert_eq!(findings(0.5, 120.0, 1).len(), 1);
+        assert!(findings(0.99, 80.0, 2).is_empty(), "the distribution is that of both kinds");
     }
 
     #[test]
