@@ -1,5 +1,5 @@
 //! Detects software that can falsify the kernel's answers to this program: preloaded libraries, a
-//! tracer, and mounts over files in `/proc` and `/sys`.
+//! tracer, filters that answer flushes, and mounts over files in `/proc` and `/sys`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,9 @@ pub fn detect(devices: &[DeviceNumber]) -> Option<Vec<String>> {
     let status = fs::read_to_string("/proc/self/status").ok();
     let traced = status.as_deref().and_then(tracer);
     found.extend(traced.map(|pid| format!("process {pid} traces this process")));
+    found.extend(plimsoll_sys::file::are_flushes_filtered().then(|| {
+        "a filter of system calls (seccomp) answers fsync or fdatasync instead of the kernel".into()
+    }));
     let of_proc = covered(Path::new("/proc"), PROC_MAGIC, OF_PROC.map(str::to_owned));
     let of_devices = devices.iter().flat_map(|number| {
         let directory = format!("dev/block/{}:{}", number.major, number.minor);

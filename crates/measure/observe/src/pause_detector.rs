@@ -25,6 +25,9 @@ const PAUSE_NS_MIN: u64 = 1_000_000_000;
 /// Minimum duration of a short stop. Short stops are reported together if the sum of their
 /// durations reaches the minimum duration of a pause.
 const SHORT_NS_MIN: u64 = 200_000_000;
+/// Minimum duration of a stop after which the process received SIGCONT. Without this signal, a
+/// shorter delay may be the scheduler's.
+const CONTINUED_NS_MIN: u64 = 10_000_000;
 /// Minimum duration of a suspension. A shorter suspended time may be a rounding error between two
 /// clock readings.
 const SUSPENDED_NS_MIN: u64 = 100_000_000;
@@ -157,9 +160,14 @@ impl Pauses {
     }
 
     /// Returns the final result. It includes the short stops if the sum of their durations is long
-    /// enough.
+    /// enough. If the process received SIGCONT after each of them, a shorter sum is enough.
     fn finish(mut self) -> Self {
-        if self.short_ns >= PAUSE_NS_MIN {
+        let mut short = self.short.iter();
+        let least_ns = match short.all(|pause| pause.kind == PauseKind::Signalled) {
+            true => SHORT_NS_MIN,
+            false => PAUSE_NS_MIN,
+        };
+        if self.short_ns >= least_ns {
             self.stopped_ns = self.stopped_ns.saturating_add(self.short_ns);
             self.pauses.append(&mut self.short);
             self.pauses.sort_by_key(|pause| pause.at_ns);
@@ -191,7 +199,8 @@ fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pause
             });
         }
         let late_ns = (now.monotonic_ns - last.monotonic_ns).saturating_sub(PERIOD_NS);
-        if late_ns >= SHORT_NS_MIN {
+        let was_continued = continued.load(Ordering::Relaxed);
+        if late_ns >= if was_continued { CONTINUED_NS_MIN } else { SHORT_NS_MIN } {
             // The kernel may deliver the signal to any thread, and that thread may run later than
             // this thread.
             std::thread::sleep(Duration::from_nanos(PERIOD_NS));
@@ -226,7 +235,11 @@ impl LateWakeUp {
     fn kind(self) -> (PauseKind, u64) {
         let withheld_ns = self.withheld_ns.unwrap_or(0).min(self.late_ns);
         let rest_ns = self.late_ns - withheld_ns;
-        let least_ns = if self.late_ns < PAUSE_NS_MIN { SHORT_NS_MIN } else { PAUSE_NS_MIN };
+        let least_ns = match self.late_ns {
+            _ if self.continued => CONTINUED_NS_MIN,
+            late_ns if late_ns < PAUSE_NS_MIN => SHORT_NS_MIN,
+            _ => PAUSE_NS_MIN,
+        };
         if rest_ns < least_ns || self.ran_ns > self.ran_aside_ns.max(self.late_ns / 2) {
             return (PauseKind::Busy, self.late_ns);
         }
@@ -387,6 +400,13 @@ mod tests {
         assert_eq!(found(2, 0), (Some(0), 0));
         assert_eq!(found(3, 0), (Some(6 * S / 5), 3));
         assert_eq!(found(200, 0), (Some(80 * S), PAUSES_MAX));
+        let signalled = |times: u64| {
+            let stop = LateWakeUp { continued: true, ..late(S / 10, 0) };
+            let mut pauses = Pauses::default();
+            (0..times).for_each(|at| pauses.add(stop.pause(at)));
+            pauses.finish().stopped_ns
+        };
+        assert_eq!((signalled(1), signalled(2)), (0, S / 5));
         // The thread was runnable during the whole pause.
         assert_eq!(found(200, 2 * S / 5), (Some(0), 0));
         assert_eq!(found(200, S / 4), (Some(0), 0));

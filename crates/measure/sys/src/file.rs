@@ -225,6 +225,15 @@ pub fn sync_data(fd: &OwnedFd) -> Result<(), SysError> {
     retry_call(|| check("fdatasync", unsafe { libc::fdatasync(fd.as_raw_fd()) }))
 }
 
+/// Returns true if `fsync` or `fdatasync` of a file descriptor that does not exist succeeds. Then a
+/// filter of system calls (seccomp) answers these calls instead of the kernel, as with
+/// `systemd-nspawn --suppress-sync=yes`.
+#[must_use]
+pub fn are_flushes_filtered() -> bool {
+    // SAFETY: the calls only take a number; -1 is never a file descriptor.
+    unsafe { libc::fsync(-1) == 0 || libc::fdatasync(-1) == 0 }
+}
+
 /// Makes the file's data and metadata durable (`fsync`); for a directory, makes its entries
 /// durable.
 ///
@@ -238,6 +247,33 @@ pub fn sync_all(fd: &OwnedFd) -> Result<(), SysError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_filter_that_answers_flushes_is_detected() {
+        let filter = |code: u32, jt, k| libc::sock_filter { code: code as u16, jt, jf: 0, k };
+        let mut program = [
+            // The number of the call is the first field of `seccomp_data`.
+            filter(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+            filter(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::SYS_fdatasync as u32),
+            filter(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+            filter(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO),
+        ];
+        // A filter applies only to the thread that installs it.
+        let filtered = std::thread::spawn(move || {
+            let (len, filter) = (program.len() as u16, program.as_mut_ptr());
+            let program = libc::sock_fprog { len, filter };
+            // SAFETY: the program is valid during the calls, and the kernel copies it.
+            let answers = unsafe {
+                let mode = libc::SECCOMP_MODE_FILTER;
+                let privileges = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+                (privileges, libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program))
+            };
+            assert_eq!(answers, (0, 0));
+            are_flushes_filtered()
+        });
+        assert!(filtered.join().unwrap());
+        assert!(!are_flushes_filtered());
+    }
 
     #[test]
     fn opens_directly_if_possible_or_gives_the_reason() {

@@ -16,7 +16,8 @@ pub const RULE: Rule = Rule {
                /etc/ld.so.preload) can fake both: flushes that do nothing, clocks that are slow, \
                reads that never happen. A library that replaces a library of the system \
                (LD_LIBRARY_PATH, an RPATH, a replaced file) can do the same, and so can a tracer \
-               (strace, a debugger). Therefore every executable file that the process has mapped \
+               (strace, a debugger) or a filter of system calls (seccomp) that answers flushes. \
+               Therefore every executable file that the process has mapped \
                must be its own program, or a library that the distribution installed and that only \
                root can change. A mount over one of the kernel's files can present another device's \
                counters. None of these observations proves a forgery, but each of them makes the \
