@@ -216,7 +216,8 @@ fn at_least(
     }
     let keeps = |rate: f64| rate >= limit;
     let confidence = confidence(&rates(), rate, keeps);
-    check.interval = confidence.interval;
+    // A rate or a latency is never negative.
+    check.interval = confidence.interval.map(|[low, high]| [low.max(0.0), high]);
     let note = note_of(bundle, &confidence, rate, limit, keeps(rate));
     check.with_result(confidence.within).with_note(note)
 }

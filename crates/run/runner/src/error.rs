@@ -84,14 +84,14 @@ impl From<EvidenceError> for RunnerError {
         let kind = match &error {
             // Converts an error that occurred before a run started. A wrong name in the plan is a
             // usage error.
-            EvidenceError::Io { .. }
-            | EvidenceError::Malformed { .. }
-            | EvidenceError::LedgerBroken { .. } => Exit::Environment,
+            EvidenceError::Io { .. } | EvidenceError::LedgerBroken { .. } => Exit::Environment,
             EvidenceError::NotABundle { .. }
             | EvidenceError::TooNew { .. }
             | EvidenceError::Key { .. } => Exit::Usage,
             // The evidence or the ledger was changed.
-            EvidenceError::SealBroken { .. } | EvidenceError::Signature { .. } => Exit::NoVerdict,
+            EvidenceError::SealBroken { .. }
+            | EvidenceError::Signature { .. }
+            | EvidenceError::Malformed { .. } => Exit::NoVerdict,
         };
         let message = error.to_string();
         match error {

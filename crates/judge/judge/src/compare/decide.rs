@@ -1,7 +1,7 @@
 //! Conclusion of a comparison. The checks follow the order in which a buyer would ask.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::EndKind;
+use plimsoll_evidence::run::{Driver, EndKind};
 use serde::{Deserialize, Serialize};
 
 use super::conditions::INVALID_RUNS;
@@ -207,6 +207,23 @@ fn capitalised(text: &str) -> String {
         .map_or(String::new(), |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
 }
 
+/// Describes a measurement that two sides share, for example because the new side is a copy of the
+/// baseline. A model's runs may be identical.
+fn find_shared(sides: &[Side<'_>]) -> Option<String> {
+    let runs = sides.iter().enumerate().flat_map(|(at, side)| {
+        let real = side.completed().filter(|(bundle, _)| bundle.run.driver != Driver::Model);
+        real.filter_map(move |(bundle, _)| Some((at, bundle.seal_sha256.as_ref()?, bundle)))
+    });
+    let runs: Vec<_> = runs.collect();
+    runs.iter().find_map(|(at, seal, bundle)| {
+        let (other, ..) = runs.iter().find(|(other, known, _)| other < at && known == seal)?;
+        Some(format!(
+            "No winner: {} and {} contain the same run {}. Compare different measurements.",
+            sides[*other].name, sides[*at].name, bundle.run.run_id
+        ))
+    })
+}
+
 /// Returns the failed rule that makes the comparison invalid, even if the run itself does not claim
 /// to be comparable. The user can accept this rule by its name, or all such rules by the name of
 /// the condition.
@@ -217,7 +234,7 @@ fn find_refuted(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
         let says = format!("No winner: {}: {}. Remove the copies.", side.name, finding.says);
         (finding.outcome == finding::Outcome::Fail).then_some(says)
     };
-    if let Some(says) = sides.iter().find_map(copied) {
+    if let Some(says) = sides.iter().find_map(copied).or_else(|| find_shared(sides)) {
         return Some(says);
     }
     if accepted.iter().any(|word| word == INVALID_RUNS) {
