@@ -90,6 +90,15 @@ fn reason(tuning: &Tuning) -> String {
         (Some(required), Some(line), None) if line.rate_per_s >= required => {
             format!(" This rate meets the required {}.", rate(required))
         }
+        (Some(required), ..)
+            if tuning.steps.iter().any(|step| step.rate_per_s.is_some_and(|s| s >= required)) =>
+        {
+            format!(
+                " The required {} was reached, but by no step that was steady and met every \
+                 latency ceiling.",
+                rate(required)
+            )
+        }
         (Some(required), ..) => format!(" No step reached the required {}.", rate(required)),
         _ => String::new(),
     };

@@ -329,7 +329,10 @@ impl EngineError {
             }
             ErrorKind::ReadOnly => "use a directory on a file system that is mounted for writing",
             ErrorKind::NotFound => "check the path, and that the file system is mounted",
-            ErrorKind::Denied => "run as a user who has permission to read and write the target",
+            ErrorKind::Denied => {
+                "run as a user who has permission to read and write the target, and check that a \
+                 device is not read-only (blockdev --getro)"
+            }
             ErrorKind::Busy => "unmount the target, or stop the process that uses it",
             ErrorKind::Exists => {
                 "use another directory: Plimsoll never overwrites files that it did not create"
