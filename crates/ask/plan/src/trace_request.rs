@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::error::PlanErrors;
 use crate::plan::Plan;
+use crate::read::speed::Speed;
 use crate::resolved::TraceMap;
 use crate::sweep::{quoted, target};
 use crate::units::{DurationNs, SizeBytes};
@@ -47,8 +48,10 @@ pub struct TraceRequest {
     pub measure: Option<DurationNs>,
 }
 
-/// If the trace is shorter than this time, the plan uses shorter intervals for the time series.
-const SHORT: DurationNs = DurationNs::s(60);
+/// Maximum lengths of a replay, each with the interval of the time series. A longer replay uses the
+/// default interval.
+const INTERVALS: [(DurationNs, DurationNs); 2] =
+    [(DurationNs::s(1), DurationNs::ms(10)), (DurationNs::s(60), DurationNs::ms(100))];
 
 /// Returns the plan that replays the trace.
 ///
@@ -95,8 +98,52 @@ pub fn trace_text(request: &TraceRequest) -> String {
     if let Some(measure) = request.measure {
         let _ = writeln!(text, "\n[phases]\nmeasure = \"{measure}\"");
     }
-    if request.span < SHORT {
-        let _ = writeln!(text, "\n[evidence]\ninterval = \"100ms\"");
+    let speed = request.pace.as_deref().and_then(Speed::parse).and_then(|speed| speed.0);
+    let span = DurationNs((request.span.0 as f64 / speed.unwrap_or(1.0)) as u64);
+    let length = request.measure.unwrap_or(span);
+    if let Some((_, interval)) = INTERVALS.iter().find(|(longest, _)| length < *longest) {
+        let _ = writeln!(text, "\n[evidence]\ninterval = \"{interval}\"");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(span: DurationNs, pace: Option<&str>) -> TraceRequest {
+        TraceRequest {
+            name: "short".to_owned(),
+            made_by: "plimsoll plan import",
+            target: Some("/mnt/x".to_owned()),
+            description: "a trace".to_owned(),
+            file: "/t.csv".to_owned(),
+            sha256: "0".repeat(64),
+            operations: 2,
+            reads: 1,
+            span,
+            sizes: vec![(SizeBytes(4096), 2)],
+            align: SizeBytes(4096),
+            file_size: Some(SizeBytes(1 << 20)),
+            pace: pace.map(str::to_owned),
+            map: None,
+            depth: None,
+            measure: None,
+        }
+    }
+
+    #[test]
+    fn the_shortest_trace_has_a_valid_interval() {
+        for (span, pace, interval, measure) in [
+            (DurationNs(57_000), None, 10, 10_000_000),
+            (DurationNs::ms(99), None, 10, 99_000_001),
+            (DurationNs::s(5), Some("100x"), 10, 50_000_001),
+            (DurationNs::s(5), Some("recorded"), 100, 5_000_000_001),
+            (DurationNs::s(90), None, 1000, 90_000_000_001),
+        ] {
+            let plan = trace_plan(&request(span, pace)).unwrap_or_else(|e| panic!("{e}")).resolve();
+            let found = (plan.evidence.interval_ns, plan.phases.measure_ns);
+            assert_eq!(found, (DurationNs::ms(interval).0, measure), "{span} {pace:?}");
+        }
+    }
 }

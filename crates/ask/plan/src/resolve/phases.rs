@@ -111,7 +111,7 @@ fn check_trace(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut Cx) {
 
 /// Minimum length of an interval of the time series. If intervals were shorter than 10 ms,
 /// recording would affect the measurement.
-const INTERVAL_MIN: DurationNs = DurationNs::ms(10);
+pub(super) const INTERVAL_MIN: DurationNs = DurationNs::ms(10);
 const INTERVAL_MAX: DurationNs = DurationNs::s(3600);
 
 pub(super) fn evidence(

@@ -1,5 +1,6 @@
 //! `[workload.trace]`: a single stream that contains the operations of a trace.
 
+use super::phases::INTERVAL_MIN;
 use super::target::small;
 use super::{ResolvedWorkload, matrix};
 use crate::raw::TraceRaw;
@@ -54,9 +55,12 @@ pub(super) fn resolve(
         None => Arrival::Closed { rate_cap_per_s: None },
     };
     // The last operation is due at the end of the trace's time span, so the phase must be longer
-    // than this span.
+    // than this span. A shorter phase than one interval of the time series is not possible.
     let measure_ns = match source.speed {
-        Some(speed) => ((source.span_ns as f64 / speed).ceil() as u64).saturating_add(1),
+        Some(speed) => {
+            let span_ns = (source.span_ns as f64 / speed).ceil() as u64;
+            span_ns.saturating_add(1).max(INTERVAL_MIN.0)
+        }
         None => source.span_ns.max(AS_FAST_MIN.0),
     };
     let axes = MatrixAxes {
