@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use plimsoll_plan::is_device_path;
+
 /// Target that a job states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -63,21 +65,22 @@ pub(super) fn names(filename: &str) -> Vec<String> {
     names
 }
 
-/// Derives the target from `directory` and the first file name.
-pub(super) fn of(directory: Option<&str>, first: Option<&str>) -> Place {
-    if let Some(device) = first.filter(|name| name.starts_with("/dev/")) {
-        return Place::Device(device.to_owned());
-    }
-    let parent = first.and_then(|name| name.rsplit_once('/')).map(|(folder, _)| folder);
-    match (directory, parent) {
-        (_, Some("")) => Place::Folder("/".to_owned()),
-        (None, Some(folder)) => Place::Folder(folder.to_owned()),
-        (Some(directory), Some(folder)) if !folder.starts_with('/') => {
-            Place::Folder(format!("{}/{folder}", directory.trim_end_matches('/')))
+/// Derives the target from `directory` and a file name. fio puts `directory` before every name, even
+/// before an absolute path (filesetup.c, add_file).
+pub(super) fn of(directory: Option<&str>, name: Option<&str>) -> Place {
+    let path = match (directory, name) {
+        (Some(directory), Some(name)) => {
+            format!("{}/{}", directory.trim_end_matches('/'), name.trim_start_matches('/'))
         }
-        (_, Some(folder)) => Place::Folder(folder.to_owned()),
-        (Some(directory), None) => Place::Folder(directory.to_owned()),
-        (None, None) => Place::WorkingDirectory,
+        (None, Some(name)) => name.to_owned(),
+        (Some(directory), None) => return Place::Folder(directory.to_owned()),
+        (None, None) => return Place::WorkingDirectory,
+    };
+    match path.rsplit_once('/') {
+        Some(_) if is_device_path(&path) => Place::Device(path),
+        Some(("", _)) => Place::Folder("/".to_owned()),
+        Some((folder, _)) => Place::Folder(folder.to_owned()),
+        None => Place::WorkingDirectory,
     }
 }
 
@@ -97,7 +100,10 @@ mod tests {
         assert_eq!(of(Some("/mnt"), Some("a/file")), Place::Folder("/mnt/a".into()));
         assert_eq!(of(Some("/mnt"), Some("file")), Place::Folder("/mnt".into()));
         assert_eq!(of(None, Some("/file")), Place::Folder("/".into()));
+        assert_eq!(of(Some("/mnt/"), Some("/dev/sdb")), Place::Folder("/mnt/dev".into()));
         assert_eq!(of(None, Some("/dev/sdb")), Place::Device("/dev/sdb".into()));
+        assert_eq!(of(Some("/dev"), Some("sdb")), Place::Device("/dev/sdb".into()));
+        assert_eq!(of(None, Some("/dev/shm/a")), Place::Folder("/dev/shm".into()));
         assert_eq!(of(None, None), Place::WorkingDirectory);
     }
 }
