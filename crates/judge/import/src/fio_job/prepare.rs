@@ -28,8 +28,13 @@ pub fn prepare(
 
 /// Returns the name of the file that a line includes.
 pub(super) fn include_of(line: &str) -> Option<&str> {
-    let rest = line.trim().strip_prefix("include")?;
+    let rest = without_comment(line).trim().strip_prefix("include")?;
     rest.starts_with([' ', '\t']).then(|| rest.trim())
+}
+
+/// Returns the part of a line before a comment. A comment can start anywhere in a line, as in fio.
+pub(super) fn without_comment(line: &str) -> &str {
+    line.split([';', '#']).next().unwrap_or(line)
 }
 
 fn included(text: &str, include: &Include<'_>, depth: u32) -> Result<String, String> {
@@ -52,6 +57,16 @@ fn included(text: &str, include: &Include<'_>, depth: u32) -> Result<String, Str
 
 fn expanded(text: &str, variable: &Variable<'_>) -> Result<String, String> {
     let mut whole = String::new();
+    for line in text.split_inclusive('\n') {
+        // fio removes comments before it replaces variables (init.c, options.c).
+        let option = without_comment(line);
+        expand(option, variable, &mut whole)?;
+        whole.push_str(&line[option.len()..]);
+    }
+    Ok(whole)
+}
+
+fn expand(text: &str, variable: &Variable<'_>, whole: &mut String) -> Result<(), String> {
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         whole.push_str(&rest[..at]);
@@ -68,5 +83,5 @@ fn expanded(text: &str, variable: &Variable<'_>) -> Result<String, String> {
         }
     }
     whole.push_str(rest);
-    Ok(whole)
+    Ok(())
 }

@@ -225,3 +225,10 @@ fn converts_engines_with_an_equivalent() {
         assert!(refused(&job(lines)).contains(reason), "{lines}: {}", refused(&job(lines)));
     }
 }
+
+#[test]
+fn comments_neither_include_files_nor_use_variables() {
+    let include = |name: &str| Err(format!("{name} is not there"));
+    let text = "# set ${NONE} first\n[a]\nrw=read ; ${NONE}\n";
+    assert_eq!(prepare(text, &include, &|_| None).as_deref(), Ok(text));
+}
