@@ -71,9 +71,7 @@ pub fn import_stages(text: &str, job_name: &str) -> Result<Vec<(String, FioImpor
 
 /// Returns the groups of sections that run at the same time, in order of execution.
 fn stages(jobs: &[job::Job]) -> impl Iterator<Item = &[job::Job]> {
-    let waits =
-        |job: &job::Job| job.options.get("stonewall").is_some_and(|opt| values::flag(&opt.value));
-    jobs.chunk_by(move |_, next| !waits(next))
+    jobs.chunk_by(|_, next| !next.waits())
 }
 
 /// Returns the job, or an error if its sections do not all run at the same time.
@@ -181,9 +179,13 @@ fn together(text: &str, taken: &[job::Job]) -> Result<FioJob, Vec<PlanError>> {
     let mut notes = Notes::default();
     let mut errors = Vec::new();
     let mut drafts: Vec<Draft> = Vec::new();
+    // If a section is omitted, the sections after it still wait where it would have waited.
+    let mut waits = false;
     for job in taken {
+        waits |= job.waits();
         if let Some(mut draft) = stream::draft(job, text, &mut notes, &mut errors) {
             unique(&mut draft.name, &drafts);
+            draft.begins_stage = std::mem::take(&mut waits);
             drafts.push(draft);
         }
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::options::{canonical, conversion};
 use super::prepare::include_of;
+use super::values;
 use plimsoll_plan::PlanError;
 
 /// An option as the job file states it.
@@ -24,6 +25,13 @@ pub(super) struct Job {
     pub(super) name: String,
     /// Options by their canonical name.
     pub(super) options: BTreeMap<String, Opt>,
+}
+
+impl Job {
+    /// Returns true if the job waits for the jobs before it.
+    pub(super) fn waits(&self) -> bool {
+        self.options.get("stonewall").is_some_and(|opt| values::flag(&opt.value))
+    }
 }
 
 /// Maximum number of jobs. The limit of fio itself is far lower.

@@ -89,7 +89,6 @@ pub(super) fn draft(
              measures for the whole runtime",
         );
     }
-    let begins_stage = reader.is_set("stonewall");
     let steady = reader.steady();
     let ramp_ns = reader.time("ramp_time", S);
     let steady_ramp_ns = steady.map_or(0, |steady| steady.ramp_ns);
@@ -109,7 +108,7 @@ pub(super) fn draft(
         name,
         fields,
         place,
-        begins_stage,
+        begins_stage: job.waits(),
         measure_ns,
         warm_up_ns,
         steady,

@@ -232,3 +232,11 @@ fn comments_neither_include_files_nor_use_variables() {
     let text = "# set ${NONE} first\n[a]\nrw=read ; ${NONE}\n";
     assert_eq!(prepare(text, &include, &|_| None).as_deref(), Ok(text));
 }
+
+#[test]
+fn an_omitted_section_still_separates_stages() {
+    let job =
+        "[global]\nsize=1m\nruntime=60\n[a]\nrw=write\n[e]\nrw=randtrim\nstonewall\n[f]\nrw=read\n";
+    assert!(refused(job).contains("[f] waits for the jobs before it"), "{}", refused(job));
+    assert_eq!(import_stages(job, "job").unwrap_or_else(|e| panic!("{e}")).len(), 2);
+}
