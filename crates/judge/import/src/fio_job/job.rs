@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::options::{canonical, conversion};
-use super::prepare::include_of;
+use super::options::{DIRECTIONAL, canonical, conversion};
+use super::prepare::{include_of, without_comment};
 use super::values;
 use plimsoll_plan::PlanError;
 
@@ -52,8 +52,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
     let mut start = 0;
     let mut held = 0;
     for raw in text.split_inclusive('\n') {
-        // A comment can start anywhere in a line, as in fio.
-        let line = raw.split([';', '#']).next().unwrap_or(raw).trim();
+        let line = without_comment(raw).trim();
         let from = start + (raw.len() - raw.trim_start().len()).min(raw.len());
         let span = from..from + line.len();
         start += raw.len();
@@ -84,7 +83,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
             continue;
         }
         if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
-            section = if name == "global" { Section::Global } else { Section::Job };
+            // fio compares only the first six letters (init.c, __parse_jobs_ini).
+            section = if name.starts_with("global") { Section::Global } else { Section::Job };
             if section == Section::Job {
                 held += globals.len();
                 jobs.push(Job { name: name.to_owned(), options: globals.clone() });
@@ -95,12 +95,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
         let option = Opt { value: value.trim().to_owned(), span: span.clone() };
         let key = canonical(key.trim());
         match (&section, jobs.last_mut()) {
-            (Section::Global, _) => {
-                globals.insert(key, option);
-            }
-            (Section::Job, Some(job)) => {
-                job.options.insert(key, option);
-            }
+            (Section::Global, _) => insert(&mut globals, key, option),
+            (Section::Job, Some(job)) => insert(&mut job.options, key, option),
             _ => errors.push(PlanError::new(
                 text,
                 &span,
@@ -121,6 +117,31 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
         errors.push(PlanError::new(text, &(0..0), String::new(), message, help));
     }
     if errors.is_empty() { Ok(jobs) } else { Err(errors) }
+}
+
+/// Adds an option to those of a section. fio replaces the earlier value, with two exceptions.
+/// `filename` adds files (options.c, str_filename_cb). An empty value of one direction, as in
+/// `bs=,8k`, leaves the earlier value of this direction unchanged (parse.c, handle_option).
+fn insert(options: &mut BTreeMap<String, Opt>, key: String, mut option: Opt) {
+    if let Some(before) = options.get(&key).map(|before| before.value.as_str()) {
+        if key == "filename" {
+            option.value = format!("{before}:{}", option.value);
+        } else if DIRECTIONAL.contains(&key.as_str()) && option.value.contains(',') {
+            let part = |index| direction_part(&option.value, index);
+            let kept = |index| part(index).or_else(|| direction_part(before, index)).unwrap_or("");
+            option.value = format!("{},{}", kept(0), kept(1));
+        }
+    }
+    options.insert(key, option);
+}
+
+/// Returns the value of one direction: 0 for reads, 1 for writes. Without a comma, the value
+/// applies to both. Returns `None` if the value is empty.
+pub(super) fn direction_part(value: &str, index: usize) -> Option<&str> {
+    let mut parts = value.split(',');
+    let first = parts.next().unwrap_or("");
+    let part = if index == 0 { first } else { parts.next().unwrap_or(first) }.trim();
+    (!part.is_empty()).then_some(part)
 }
 
 fn too_large(text: &str, span: &Range<usize>) -> PlanError {

@@ -43,6 +43,10 @@ const ALIASES: &[(&str, &str)] = &[
     ("ss_interval", "steadystate_check_interval"),
 ];
 
+/// Options with separate values for reads and writes.
+pub(super) const DIRECTIONAL: &[&str] =
+    &["ba", "bs", "bsrange", "bssplit", "percentage_random", "rate", "rate_iops"];
+
 /// Returns the canonical name of an option.
 pub(super) fn canonical(name: &str) -> String {
     let found = ALIASES.iter().find(|(alias, _)| *alias == name);

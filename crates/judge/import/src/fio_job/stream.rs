@@ -354,18 +354,20 @@ impl<'j> Reader<'j> {
             };
             self.remark("filename_format", text);
         }
-        let place = place::of(self.text_of("directory"), names.first().map(String::as_str));
+        let directory = self.text_of("directory");
+        let place = place::of(directory, names.first().map(String::as_str));
         match &place {
-            Place::Device(_) if names.len() > 1 => {
-                self.remark(
-                    "filename",
-                    "lists several devices; the plan's target is the first device",
+            _ if names.iter().any(|name| place::of(directory, Some(name)) != place) => {
+                let text = format!(
+                    "lists several devices or directories, and fio divides the I/O among all of \
+                     them; the plan uses only {place}"
                 );
+                self.remark("filename", &text);
             }
             Place::Folder(_) if !names.is_empty() => {
                 self.remark(
                     "filename",
-                    "lists existing files; Plimsoll does not use these files, and creates its own \
+                    "names files; Plimsoll does not use these files, and creates its own \
                      files in the same directory",
                 );
             }

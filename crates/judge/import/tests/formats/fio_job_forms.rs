@@ -2,7 +2,7 @@
 //! workload that is measured.
 
 use plimsoll_import::fio_job::{FioImport, import_fio, import_stages, prepare, read_job};
-use plimsoll_plan::{Pattern, Plan, ResolvedPlan};
+use plimsoll_plan::{Pattern, Plan, ResolvedPlan, Stream};
 
 fn resolved(job: &str) -> ResolvedPlan {
     import_fio(job, "job.fio").unwrap_or_else(|e| panic!("{e}")).plan.resolve()
@@ -239,4 +239,29 @@ fn an_omitted_section_still_separates_stages() {
         "[global]\nsize=1m\nruntime=60\n[a]\nrw=write\n[e]\nrw=randtrim\nstonewall\n[f]\nrw=read\n";
     assert!(refused(job).contains("[f] waits for the jobs before it"), "{}", refused(job));
     assert_eq!(import_stages(job, "job").unwrap_or_else(|e| panic!("{e}")).len(), 2);
+}
+
+fn stream(job: &str) -> Stream {
+    resolved(job).workload.matrix().expect("a matrix").streams[0].clone()
+}
+
+fn notes(job: &str) -> String {
+    import_fio(job, "job.fio").unwrap_or_else(|e| panic!("{e}")).notes.join("\n")
+}
+
+#[test]
+fn repeated_options_have_the_value_that_they_have_in_fio() {
+    // Each `filename` adds files, also to those of [global].
+    let job = "[global]\nfilename=g1\nsize=8m\nruntime=60\n[a]\nrw=randwrite\nfilename=f4:f5\n";
+    let files = stream(job).files;
+    assert_eq!((files.files_per_share, files.file_size_bytes), (3, Some((8 << 20) / 3)));
+    let job = "[a]\nfilename=/dev/sdy\nfilename=/dev/sdz\nrw=randread\nruntime=60\n";
+    assert!(notes(job).contains("lists several devices or directories"), "{}", notes(job));
+    // An empty value of one direction leaves the earlier value unchanged.
+    let job = "[global]\nbs=16k\n[a]\ndirectory=/mnt/x\nsize=64m\nruntime=60\nrw=randrw\nbs=,8k\n";
+    let mixed = stream(job);
+    assert_eq!((mixed.sizes[0].size_bytes, mixed.write_sizes[0].size_bytes), (16 << 10, 8 << 10));
+    // Every section whose name starts with `global` is one of default options.
+    let job = HEAD.replace("[a]\n", "[globals]\nbs=8k\n[a]\n");
+    assert_eq!(stream(&format!("{job}rw=randread\n")).sizes[0].size_bytes, 8192);
 }
