@@ -38,6 +38,16 @@ impl Reader<'_> {
             );
         }
         self.commands();
+        self.pauses();
+        for (name, why) in [
+            ("create_only", "makes fio create the files without any I/O"),
+            ("verify_only", "makes fio verify the data of an earlier run without writing"),
+            ("profile", "replaces the job's options with those of a built-in test"),
+        ] {
+            if self.is_set(name) {
+                self.reject(name, why, "remove this option, or use fio for this job");
+            }
+        }
         if self.get("wait_for").is_some() {
             self.reject(
                 "wait_for",
@@ -55,6 +65,35 @@ impl Reader<'_> {
                  plimsoll tune",
             );
         }
+    }
+
+    /// Rejects pauses that do not follow each operation.
+    fn pauses(&mut self) {
+        let blocks = self.int("thinktime_blocks").is_some_and(|blocks| blocks > 1);
+        let io_time = self.time("thinktime_iotime", S).is_some_and(|ns| ns > 0);
+        if !self.has_think_time() {
+            for name in ["thinktime_blocks", "thinktime_blocks_type", "thinktime_iotime"] {
+                if self.get(name).is_some() {
+                    self.remark(name, "has no effect without thinktime, as in fio");
+                }
+            }
+            return;
+        }
+        for (name, is_used) in [("thinktime_blocks", blocks), ("thinktime_iotime", io_time)] {
+            if is_used {
+                self.reject(
+                    name,
+                    "makes fio issue many operations between two pauses, but in a plan a client \
+                     pauses after each operation",
+                    "remove this option, or write a plan with arrival = \"bursts\"",
+                );
+            }
+        }
+    }
+
+    /// Returns true if the job pauses between operations.
+    pub(super) fn has_think_time(&self) -> bool {
+        self.text_of("thinktime").and_then(|text| values::time(text, 1000)).is_some_and(|ns| ns > 0)
     }
 
     /// Rejects options that send commands other than reads and writes, and options that control

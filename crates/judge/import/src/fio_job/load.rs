@@ -1,69 +1,82 @@
 //! Converts the sizes, mix, pattern, depth and rate of a fio job.
 
 use super::engine;
+use super::job::direction_part;
 use super::setting::Setting;
 use super::stream::{Direction, Reader, SYNCHRONOUS};
 use super::values;
 use plimsoll_plan::{DurationNs, SizeBytes};
 
 /// Transfer sizes with their percentages.
-type Sizes = Vec<(u64, f64)>;
-/// Function that parses the sizes of one direction in an option. The number is `kb_base`.
-type ReadSizes = fn(&str, u64) -> Option<Sizes>;
+pub(super) type Sizes = Vec<(u64, f64)>;
 
 impl Reader<'_> {
-    /// Returns the sizes of the reads. If the job only writes, returns the sizes of the writes.
-    pub(super) fn sizes(&mut self, direction: Direction) -> Sizes {
-        let kb_base = self.kb_base;
-        let (name, parse): (&str, ReadSizes) = if self.get("bssplit").is_some() {
-            ("bssplit", values::split)
-        } else if self.get("bsrange").is_some() {
-            ("bsrange", values::range)
-        } else {
-            ("bs", |text, base| Some(vec![(values::size(text, base)?, 100.0)]))
-        };
-        if name == "bsrange" {
+    /// Sets the sizes, and returns those of the reads and of the writes. If the job issues only one
+    /// of them, both have its sizes.
+    pub(super) fn sizes(&mut self, direction: Direction) -> [Sizes; 2] {
+        if self.get("bsrange").is_some() && self.get("bssplit").is_none() {
             self.remark(
                 "bsrange",
-                "is converted to all multiples of the smallest size in this range, with equal \
-                 shares",
+                "is converted to the multiples of its smallest size, and its largest size, with the \
+                 shares that these sizes have in fio",
             );
         }
-        let text = self.text_of(name).unwrap_or("4k");
-        let mut parts = text.split(',');
-        let read_text = parts.next().unwrap_or("");
-        let write_text = parts.next().unwrap_or(read_text);
-        let parse_or = |text: &str| {
-            if text.trim().is_empty() { Some(vec![(4096, 100.0)]) } else { parse(text, kb_base) }
-        };
-        if name == "bsrange" && [read_text, write_text].iter().any(|t| is_wide(t, kb_base)) {
-            self.reject(
-                "bsrange",
-                "contains more than 64 multiples of its smallest size",
-                "use a larger smallest size, or list the important sizes with bssplit",
-            );
-            return vec![(4096, 100.0)];
-        }
-        let (reads, writes) = (parse_or(read_text), parse_or(write_text));
-        let (Some(reads), Some(writes)) = (reads, writes) else {
-            self.fail(name, "a size, or separate sizes for reads and writes");
-            return vec![(4096, 100.0)];
-        };
-        if reads.iter().chain(&writes).any(|(bytes, _)| *bytes == 0) {
-            self.fail(name, "a size above 0");
-        }
-        let main = if direction.reads { reads } else { writes.clone() };
-        match main.as_slice() {
+        let errors = self.error_count();
+        let mut sizes = [(0, direction.reads), (1, direction.writes)]
+            .map(|(index, is_used)| is_used.then(|| self.sizes_of(index, errors)));
+        let other = sizes.iter().flatten().next().cloned().unwrap_or_default();
+        let [reads, writes] = sizes.each_mut().map(|sizes| sizes.take().unwrap_or(other.clone()));
+        match reads.as_slice() {
             [(bytes, _)] => self.set("sizes", SizeBytes(*bytes)),
             several => self.set("size_mix", Setting::Mix(several.to_vec())),
         }
-        if direction.reads && direction.writes && main != writes {
-            self.set("write_size_mix", Setting::Mix(writes));
+        if reads != writes {
+            self.set("write_size_mix", Setting::Mix(writes.clone()));
         }
-        main
+        [reads, writes]
     }
 
-    pub(super) fn mix(&mut self, direction: Direction) {
+    /// Returns the sizes of one direction: 0 for reads, 1 for writes. fio prefers `bssplit` to
+    /// `bsrange`, and `bsrange` to `bs`, whatever their order is (io_u.c, get_next_buflen). Records
+    /// an error only if there are no more than `errors` errors, so that a wrong value for both
+    /// directions is reported once.
+    fn sizes_of(&mut self, index: usize, errors: usize) -> Sizes {
+        let kb_base = self.kb_base;
+        let default = vec![(4096, 100.0)];
+        let stated = |name: &'static str| {
+            self.text_of(name).and_then(|text| Some((name, direction_part(text, index)?)))
+        };
+        let Some((name, text)) = stated("bssplit").or(stated("bsrange")).or(stated("bs")) else {
+            return default;
+        };
+        let (parsed, required) = match name {
+            "bssplit" => (
+                values::split(text, kb_base),
+                "a list such as 4k/60:64k/40, whose percentages add up to 100 or less",
+            ),
+            "bsrange" => (values::range(text, kb_base), "a range of sizes, such as 4k-64k"),
+            _ => (
+                values::size(text, kb_base).map(|bytes| vec![(bytes, 100.0)]),
+                "a size, or separate sizes for reads and writes",
+            ),
+        };
+        let is_valid = |sizes: &Sizes| sizes.iter().all(|(bytes, _)| *bytes > 0);
+        match parsed {
+            Some(sizes) if is_valid(&sizes) => return sizes,
+            _ if self.error_count() > errors => {}
+            None if name == "bsrange" && is_wide(text, kb_base) => self.reject(
+                "bsrange",
+                "contains more than 64 multiples of its smallest size",
+                "use a larger smallest size, or list the important sizes with bssplit",
+            ),
+            None => self.fail(name, required),
+            Some(_) => self.fail(name, "a size above 0"),
+        }
+        default
+    }
+
+    /// Sets the percentage of reads. Returns the rate of all operations, if the job limits it.
+    pub(super) fn mix(&mut self, direction: Direction, sizes: &[Sizes; 2]) -> Option<f64> {
         let percent = match (direction.reads, direction.writes) {
             (true, false) => 100.0,
             (false, _) => 0.0,
@@ -77,10 +90,29 @@ impl Reader<'_> {
                 .unwrap_or(50.0)
             }
         };
-        self.set("reads", percent);
+        let direction = Direction { reads: percent > 0.0, writes: percent < 100.0, ..direction };
+        let rates = self.rates(direction, sizes);
+        let rate = rates.map(|[reads, writes]| reads + writes).filter(|rate| *rate > 0.0);
+        let (Some([reads, _]), Some(rate)) = (rates, rate) else {
+            self.set("reads", percent);
+            return None;
+        };
+        // fio issues an operation of the direction that is behind its limit, whatever rwmixread is
+        // (io_u.c, rate_ddir). The limits therefore determine the mix.
+        let limited = (reads / rate * 100.0 * 1e6).round() / 1e6;
+        if (limited - percent).abs() > 1e-6 {
+            let name = if self.get("rate_iops").is_some() { "rate_iops" } else { "rate" };
+            self.remark(
+                name,
+                "limits reads and writes separately in fio; the plan uses the mix that these limits \
+                 imply, as fio does if the storage is fast enough to reach both limits",
+            );
+        }
+        self.set("reads", limited);
+        Some(rate)
     }
 
-    pub(super) fn pattern(&mut self, direction: Direction, one_size: bool) {
+    pub(super) fn pattern(&mut self, direction: Direction, sizes: &[Sizes; 2]) {
         if !direction.is_random {
             return self.sequential();
         }
@@ -108,8 +140,14 @@ impl Reader<'_> {
         let text = self.text_of("random_distribution").unwrap_or("random");
         let mut parts = text.split(':');
         let (kind, value) = (parts.next().unwrap_or(""), parts.next());
-        let number =
-            value.and_then(|v| v.parse::<f64>().ok()).filter(|v| v.is_finite() && *v >= 0.0);
+        // Defaults as in fio (options.c, str_random_distribution_cb).
+        let number = match (value, kind) {
+            (None, "zipf") => Some(1.1),
+            (None, "pareto") => Some(0.2),
+            (None, "normal") => Some(0.0),
+            (value, _) => value.and_then(|v| v.parse::<f64>().ok()),
+        };
+        let number = number.filter(|v| v.is_finite() && *v >= 0.0);
         if parts.next().is_some() && matches!(kind, "zipf" | "pareto" | "normal") {
             self.remark(
                 "random_distribution",
@@ -117,10 +155,12 @@ impl Reader<'_> {
                  the file",
             );
         }
+        let has_map = self.align(direction, sizes) && !self.is_set("norandommap");
+        let one_size = sizes.iter().all(|sizes| sizes.len() == 1);
         match (kind, number) {
             // Without `norandommap`, fio accesses each block once per pass. This is impossible if
             // there are several sizes.
-            ("random", _) if one_size && !self.is_set("norandommap") => {
+            ("random", _) if one_size && has_map => {
                 if self.get("filename").is_some()
                     && self.text_of("numjobs").is_some_and(|n| n != "1")
                 {
@@ -132,7 +172,18 @@ impl Reader<'_> {
                 }
                 self.set("patterns", "permutation");
             }
-            ("random", _) => self.set("patterns", "random"),
+            ("random", _) => {
+                if has_map {
+                    let name = if self.get("bssplit").is_some() { "bssplit" } else { "bsrange" };
+                    self.remark(
+                        name,
+                        "sets several sizes; without norandommap, fio shortens each operation that \
+                         reaches a block which it has already accessed in this pass, so its \
+                         operations are smaller on average than those of the plan",
+                    );
+                }
+                self.set("patterns", "random");
+            }
             ("zipf", Some(theta)) => {
                 self.set("patterns", "zipf");
                 self.set("zipf_exponent", theta);
@@ -143,9 +194,22 @@ impl Reader<'_> {
                 self.set("hot_space", h);
                 self.set("hot_access", 1.0 - h);
             }
-            ("normal", Some(deviation)) if deviation > 0.0 && deviation <= 100.0 => {
+            ("normal", Some(deviation)) if deviation < 100.0 => {
+                // fio adds a uniform number of this width, which is at most half of the file, to the
+                // mean of 12 uniform numbers (lib/gauss.c).
+                let width = (deviation / 100.0).min(0.5);
+                let deviation = (width.mul_add(width, 1.0 / 12.0) / 12.0).sqrt();
+                self.remark(
+                    "random_distribution",
+                    &format!(
+                        "has a standard deviation of {:.1} % of the file in fio, which adds its \
+                         value to the mean of 12 random numbers; fio scatters the most frequently \
+                         accessed blocks over the file, and in the plan they are in its middle",
+                        deviation * 100.0
+                    ),
+                );
                 self.set("patterns", "normal");
-                self.set("normal_deviation", deviation / 100.0);
+                self.set("normal_deviation", (deviation * 1e4).round() / 1e4);
             }
             ("sequence", _) => self.reject(
                 "random_distribution",
@@ -161,6 +225,41 @@ impl Reader<'_> {
                 );
             }
             _ => self.fail("random_distribution", "a distribution such as zipf:1.2"),
+        }
+    }
+
+    /// Sets the alignment of random offsets. Returns false if it turns off fio's map of the blocks
+    /// that it has accessed (init.c, fixup_options).
+    fn align(&mut self, direction: Direction, sizes: &[Sizes; 2]) -> bool {
+        let kb_base = self.kb_base;
+        let Some(text) = self.text_of("ba") else { return true };
+        let used = [(0, direction.reads), (1, direction.writes)].into_iter();
+        let used = used.filter(|(_, is_used)| *is_used).map(|(index, _)| index);
+        let aligns: Vec<Option<u64>> = used
+            .clone()
+            .map(|index| direction_part(text, index).map_or(Some(0), |t| values::size(t, kb_base)))
+            .collect();
+        match aligns.as_slice() {
+            [Some(align)] | [Some(align), _] if aligns.iter().all(|a| *a == Some(*align)) => {
+                if *align == 0 {
+                    return true;
+                }
+                self.set("align", SizeBytes(*align));
+                used.flat_map(|index| sizes[index].iter()).map(|(size, _)| size).min()
+                    == Some(align)
+            }
+            [Some(_)] | [Some(_), Some(_)] => {
+                self.reject(
+                    "ba",
+                    "sets different alignments for reads and writes, but a stream has only one",
+                    "use one alignment, or remove this option",
+                );
+                false
+            }
+            _ => {
+                self.fail("ba", "a size, or separate sizes for reads and writes");
+                false
+            }
         }
     }
 
@@ -207,7 +306,17 @@ impl Reader<'_> {
                  the plan's depth is therefore 1",
             );
         }
-        let depth = if one_by_one || blocks { 1 } else { stated };
+        // fio waits for all I/Os in flight before each pause (backend.c, handle_thinktime). After the
+        // first pause, each I/O that fio issues is followed by a pause.
+        let drains = !one_by_one && !blocks && stated > 1 && self.has_think_time();
+        if drains {
+            self.remark(
+                "iodepth",
+                "has no effect in fio after the first pause, because with thinktime fio waits for \
+                 all operations in flight before each pause; the plan's depth is therefore 1",
+            );
+        }
+        let depth = if one_by_one || blocks || drains { 1 } else { stated };
         self.set("queue_depth", depth);
         match self.int("iodepth_batch_complete_min") {
             Some(n) if n >= depth && depth > 1 => self.set("batch", Setting::Yes),
@@ -222,29 +331,15 @@ impl Reader<'_> {
         is_synchronous
     }
 
-    pub(super) fn pace(&mut self, direction: Direction, clients: u64, sizes: &[(u64, f64)]) {
+    pub(super) fn pace(&mut self, clients: u64, rate: Option<f64>) {
         let think = self.time("thinktime", 1000).unwrap_or(0);
-        let per_job = self.rate_of("rate_iops", direction, |t| values::int(t).map(|n| n as f64));
-        let kb_base = self.kb_base;
-        let bytes = self.rate_of("rate", direction, |t| values::size(t, kb_base).map(|n| n as f64));
-        let from_bytes = bytes.map(|b| {
-            let mean: f64 = sizes.iter().map(|(size, share)| *size as f64 * share / 100.0).sum();
-            b / mean.max(1.0)
-        });
-        if from_bytes.is_some() {
-            self.remark(
-                "rate",
-                "is converted to a number of operations per second: the rate divided by the mean \
-                 size",
-            );
-        }
-        let Some(rate) = per_job.or(from_bytes).filter(|r| *r > 0.0) else {
+        let Some(rate) = rate else {
             if think > 0 {
                 self.set("think_time", DurationNs(think));
             }
             return;
         };
-        let is_poisson = self.text_of("rate_process") == Some("poisson");
+        let is_poisson = self.is_poisson();
         let is_offload = self.text_of("io_submit_mode") == Some("offload");
         self.set("rate", rate * clients as f64);
         if is_poisson || is_offload {
@@ -264,23 +359,71 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the sum of a job's rate limits for reads and writes, which fio limits separately.
-    fn rate_of(
-        &mut self,
-        name: &str,
-        direction: Direction,
-        parse: impl Fn(&str) -> Option<f64>,
-    ) -> Option<f64> {
+    fn is_poisson(&self) -> bool {
+        self.text_of("rate_process") == Some("poisson")
+    }
+
+    /// Returns the rates to which fio limits the reads and the writes of a job, in operations per
+    /// second.
+    fn rates(&mut self, direction: Direction, sizes: &[Sizes; 2]) -> Option<[f64; 2]> {
+        let is_poisson = self.is_poisson();
+        let smallest =
+            |sizes: &Sizes| sizes.iter().map(|(size, _)| *size).min().unwrap_or(1) as f64;
+        let mean = |sizes: &Sizes| {
+            let parts = sizes.iter().map(|(size, share)| *size as f64 * share / 100.0);
+            parts.sum::<f64>().max(1.0)
+        };
+        let varies = sizes.iter().any(|sizes| sizes.len() > 1);
+        if let Some(limits) = self.limits_of("rate_iops", direction) {
+            // fio multiplies the rate by the smallest size and limits the bytes (backend.c,
+            // usec_for_io). Version 3.42 does not do so with bssplit.
+            let is_exact = is_poisson || self.get("bssplit").is_some() || !varies;
+            if varies && !is_poisson {
+                let text = match is_exact {
+                    true => {
+                        "is the rate of operations in the plan, as in current versions of fio; old \
+                         versions, such as 3.33, multiply it by the smallest size and limit the \
+                         bytes, so they issue fewer operations"
+                    }
+                    false => {
+                        "is multiplied by the smallest size in fio, which then limits the bytes; the \
+                         plan uses the lower rate of operations that results"
+                    }
+                };
+                self.remark("rate_iops", text);
+            }
+            let factor = |sizes| if is_exact { 1.0 } else { smallest(sizes) / mean(sizes) };
+            return Some([limits[0] * factor(&sizes[0]), limits[1] * factor(&sizes[1])]);
+        }
+        let limits = self.limits_of("rate", direction)?;
+        let size = |sizes| if is_poisson { smallest(sizes) } else { mean(sizes) };
+        let which = if is_poisson { "smallest" } else { "mean" };
+        self.remark(
+            "rate",
+            &format!(
+                "is converted to a number of operations per second: the rate divided by the {which} \
+                 size"
+            ),
+        );
+        Some([limits[0] / size(&sizes[0]), limits[1] / size(&sizes[1])])
+    }
+
+    /// Returns an option's limits for reads and writes. `None` if there is no limit, or if fio
+    /// limits only one of the two directions that the job uses.
+    fn limits_of(&mut self, name: &str, direction: Direction) -> Option<[f64; 2]> {
+        let kb_base = self.kb_base;
         let text = self.text_of(name)?;
-        let mut parts = text.split(',').map(str::trim);
-        let first = parts.next().unwrap_or("");
-        let second = parts.next().unwrap_or(first);
-        let both = direction.reads && direction.writes;
-        let number = |t: &str| if t.is_empty() { Some(0.0) } else { parse(t) };
-        let (Some(read), Some(write)) = (number(first), number(second)) else {
+        let number = |index| match direction_part(text, index) {
+            Some(part) => values::size(part, kb_base).map(|limit| limit as f64),
+            None => Some(0.0),
+        };
+        let (Some(read), Some(write)) = (number(0), number(1)) else {
             self.fail(name, "a rate, or separate rates for reads and writes");
             return None;
         };
+        let read = if direction.reads { read } else { 0.0 };
+        let write = if direction.writes { write } else { 0.0 };
+        let both = direction.reads && direction.writes;
         if both && (read == 0.0) != (write == 0.0) {
             let alone = if read == 0.0 { "writes" } else { "reads" };
             self.remark(
@@ -292,15 +435,7 @@ impl Reader<'_> {
             );
             return None;
         }
-        if both {
-            self.remark(
-                name,
-                "limits reads and writes separately in fio; the plan limits their sum and uses the \
-                 job's mix of reads and writes",
-            );
-        }
-        let read = if direction.reads { read } else { 0.0 };
-        Some(read + if direction.writes { write } else { 0.0 })
+        Some([read, write]).filter(|limits| limits.iter().sum::<f64>() > 0.0)
     }
 }
 

@@ -65,18 +65,18 @@ pub(super) fn draft(
     let clients = reader.positive("numjobs").unwrap_or(1);
     let place = reader.place(&engine, clients);
     let sizes = reader.sizes(direction);
-    reader.mix(direction);
-    reader.pattern(direction, sizes.len() == 1);
+    let rate = reader.mix(direction, &sizes);
+    reader.pattern(direction, &sizes);
     let is_synchronous = reader.depth(&engine);
     match engine::metadata_operation(&engine) {
         Some(operation) => {
             reader.names(operation);
             reader.small_files(operation);
         }
-        None => reader.files(&place, clients),
+        None => reader.files(&place, clients, direction),
     }
     reader.set("clients", clients);
-    reader.pace(direction, clients, &sizes);
+    reader.pace(clients, rate);
     reader.durability();
     reader.content();
     reader.direct(&engine);
@@ -194,6 +194,11 @@ impl<'j> Reader<'j> {
         self.errors.push(PlanError::new(self.text, &opt.span, field, message, help));
     }
 
+    /// Returns the number of errors in the job file so far.
+    pub(super) fn error_count(&self) -> usize {
+        self.errors.len()
+    }
+
     /// Records an error for an option that changes what is measured.
     pub(super) fn reject(&mut self, name: &str, why: &str, help: &str) {
         let Some(opt) = self.get(name) else { return };
@@ -229,12 +234,13 @@ impl<'j> Reader<'j> {
     }
 
     pub(super) fn int(&mut self, name: &str) -> Option<u64> {
-        self.parsed(name, "a whole number", values::int)
+        // fio also reads whole numbers as sizes: 1k is 1024 (parse.c, check_str_bytes).
+        self.size_of(name, "a whole number", |_| true)
     }
 
     pub(super) fn positive(&mut self, name: &str) -> Option<u64> {
         let required = "a whole number of at least 1";
-        self.parsed(name, required, |t| values::int(t).filter(|n| *n > 0 && *n < 1 << 32))
+        self.size_of(name, required, |n| n > 0 && n < 1 << 32)
     }
 
     pub(super) fn time(&mut self, name: &str, default_ns: u64) -> Option<u64> {
@@ -242,8 +248,12 @@ impl<'j> Reader<'j> {
     }
 
     pub(super) fn size(&mut self, name: &str) -> Option<u64> {
+        self.size_of(name, "a size", |_| true)
+    }
+
+    fn size_of(&mut self, name: &str, required: &str, fits: fn(u64) -> bool) -> Option<u64> {
         let kb_base = self.kb_base;
-        self.parsed(name, "a size", |t| values::size(t, kb_base))
+        self.parsed(name, required, |t| values::size(t, kb_base).filter(|n| fits(*n)))
     }
 
     /// Adds a note about each option that no other function reads.
@@ -298,7 +308,7 @@ impl<'j> Reader<'j> {
         }
         let rw = self.text_of("rw").unwrap_or("read");
         let (word, every) = rw.split_once(':').map_or((rw, None), |(w, n)| (w, Some(n)));
-        if word.starts_with("rand") && every.is_some_and(|n| values::int(n) != Some(1)) {
+        if word.starts_with("rand") && every.is_some_and(|n| values::size(n, 1024) != Some(1)) {
             self.reject(
                 "rw",
                 "makes fio choose a new random offset only after several operations, which no \
@@ -405,13 +415,20 @@ impl<'j> Reader<'j> {
         self.set("file_size", SizeBytes(bytes.max(4096)));
     }
 
-    fn files(&mut self, place: &Place, clients: u64) {
+    fn files(&mut self, place: &Place, clients: u64, direction: Direction) {
         let kb_base = self.kb_base;
         let names = self.text_of("filename").map(place::names).unwrap_or_default();
         let files = match names.len() {
             0 => self.positive("nrfiles").unwrap_or(1),
             count => count as u64,
         };
+        let service = self.text_of("file_service_type").unwrap_or("roundrobin");
+        if files > 1 && !direction.is_random && !service.starts_with("sequential") {
+            self.note(&format!(
+                "accesses its {files} files in turn in fio, one operation in each; in the plan, a \
+                 client accesses one file to its end before it accesses the next file"
+            ));
+        }
         let size = match self.text_of("size") {
             Some(text) if text.trim().ends_with(['%', 'z', 'Z']) => {
                 self.remark(
@@ -468,9 +485,6 @@ impl<'j> Reader<'j> {
                 }
             }
             None => {}
-        }
-        if let Some(align) = self.size("ba").filter(|a| *a > 0) {
-            self.set("align", SizeBytes(align));
         }
     }
 

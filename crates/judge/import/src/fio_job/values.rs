@@ -46,17 +46,13 @@ pub(super) fn time(text: &str, default_ns: u64) -> Option<u64> {
         "d" => 86_400_000_000_000,
         "h" => 3_600_000_000_000,
         "m" => 60_000_000_000,
-        "s" | "sec" => 1_000_000_000,
+        // fio treats every other unit, even `sec`, as microseconds (parse.c, get_mult_time).
+        "s" => 1_000_000_000,
         "ms" | "msec" => 1_000_000,
         "us" | "usec" => 1_000,
         _ => return None,
     };
     number.parse::<u64>().ok()?.checked_mul(factor).filter(|n| *n <= i64::MAX as u64)
-}
-
-/// Parses an integer.
-pub(super) fn int(text: &str) -> Option<u64> {
-    text.trim().parse().ok().filter(|n| *n <= i64::MAX as u64)
 }
 
 /// Parses a flag. A flag without a value has the value `1`.
@@ -70,27 +66,38 @@ pub(super) fn percent(text: &str) -> Option<f64> {
     (0.0..=100.0).contains(&number).then_some(number)
 }
 
-/// Parses `4k/10:64k/50:32k/40` into sizes and percentages. The remainder is divided equally among
-/// sizes without a percentage.
+/// Parses `4k/10:64k/50:32k/40` into sizes and percentages. fio uses whole percentages, and treats 0
+/// like an omitted percentage. The remainder is divided equally among sizes without a percentage.
+/// What then is missing to 100 % belongs to the size with the largest percentage, because fio sorts
+/// the sizes by percentage and uses the last one if no other applies (options.c, bssplit_ddir;
+/// io_u.c, get_next_buflen).
 pub(super) fn split(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
     let mut parts = Vec::new();
     for part in text.split(':') {
         let (bytes, share) = part.split_once('/').unwrap_or((part, ""));
-        let share = if share.trim().is_empty() { None } else { Some(percent(share)?) };
-        parts.push((size(bytes, kb_base)?, share));
+        let share = if share.trim().is_empty() { 0.0 } else { percent(share)?.trunc() };
+        parts.push((size(bytes, kb_base)?, Some(share).filter(|share| *share > 0.0)));
     }
     let stated: f64 = parts.iter().filter_map(|(_, share)| *share).sum();
     let blanks = parts.iter().filter(|(_, share)| share.is_none()).count();
-    if stated > 100.0 + 1e-9 || (blanks == 0 && (stated - 100.0).abs() > 1e-6) {
+    if stated > 100.0 {
         return None;
     }
-    let rest = if blanks == 0 { 0.0 } else { (100.0 - stated) / blanks as f64 };
-    Some(parts.into_iter().map(|(bytes, share)| (bytes, share.unwrap_or(rest))).collect())
+    let rest = if blanks == 0 { 0.0 } else { ((100.0 - stated) / blanks as f64).floor() };
+    let mut parts: Vec<(u64, f64)> =
+        parts.into_iter().map(|(bytes, share)| (bytes, share.unwrap_or(rest))).collect();
+    let missing = 100.0 - parts.iter().map(|(_, share)| share).sum::<f64>();
+    if let Some((_, largest)) = parts.iter_mut().max_by(|a, b| a.1.total_cmp(&b.1)) {
+        *largest += missing;
+    }
+    parts.retain(|(_, share)| *share > 0.0);
+    Some(parts)
 }
 
-/// Parses `1k-4k` or `1k:4k` into sizes with equal shares. The sizes are all multiples of the
-/// smallest size, because fio rounds to them. Returns `None` if there are more than 64 sizes, or if
-/// the text is not a range.
+/// Parses `1k-4k` or `1k:4k` into sizes with their shares. fio adds a random number below the
+/// largest size to the smallest size, rounds the sum down to a multiple of the smallest size, and
+/// limits it to the largest size (io_u.c, get_next_buflen). Returns `None` if there are more than 64
+/// sizes, or if the text is not a range.
 pub(super) fn range(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
     let (low, high) = text.split_once(['-', ':'])?;
     let (a, b) = (size(low, kb_base)?, size(high, kb_base)?);
@@ -99,8 +106,15 @@ pub(super) fn range(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
     if count == 0 || count > RANGE_SIZES_MAX {
         return None;
     }
-    let share = 100.0 / count as f64;
-    Some((1..=count).map(|i| (i * low, share)).collect())
+    let percent = |bytes: u64| bytes as f64 / high as f64 * 100.0;
+    if low == high {
+        return Some(vec![(low, 100.0)]);
+    }
+    let mut sizes: Vec<(u64, f64)> = (1..=count).map(|i| (i * low, percent(low))).collect();
+    if high % low > 0 {
+        sizes.push((high, percent(high % low)));
+    }
+    Some(sizes)
 }
 
 #[cfg(test)]
@@ -134,7 +148,9 @@ mod tests {
         assert_eq!(time("10m", 1), Some(600_000_000_000));
         assert_eq!(time("2MSEC", 1), Some(2_000_000));
         assert_eq!(time("5", 1000), Some(5000));
-        assert_eq!(time("1w", 1), None);
+        for text in ["1w", "3sec"] {
+            assert_eq!(time(text, 1), None, "{text}");
+        }
     }
 
     #[test]
@@ -142,7 +158,11 @@ mod tests {
         let parts = split("4k/50:1k/:32k/", 1024);
         assert_eq!(parts, Some(vec![(4096, 50.0), (1024, 25.0), (32768, 25.0)]));
         assert_eq!(split("4k/60:8k/60", 1024), None);
-        assert_eq!(split("4k/60:8k/30", 1024), None);
+        // fio 3.33 issues these sizes with 70 % and 30 %, and 4k-10k with 40 %, 40 % and 20 %.
+        assert_eq!(split("4k/50:8k/30", 1024), Some(vec![(4096, 70.0), (8192, 30.0)]));
+        assert_eq!(split("4k/50:8k/0", 1024), Some(vec![(4096, 50.0), (8192, 50.0)]));
+        let parts = range("4k-10k", 1024);
+        assert_eq!(parts, Some(vec![(4096, 40.0), (8192, 40.0), (10240, 20.0)]));
         assert_eq!(range("1k-4k", 1024).map(|r| r.len()), Some(4));
         assert_eq!(range("1-1m", 1024), None);
     }

@@ -2,7 +2,7 @@
 //! workload that is measured.
 
 use plimsoll_import::fio_job::{FioImport, import_fio, import_stages, prepare, read_job};
-use plimsoll_plan::{Pattern, Plan, ResolvedPlan, Stream};
+use plimsoll_plan::{Arrival, Pattern, Plan, ResolvedPlan, Stream};
 
 fn resolved(job: &str) -> ResolvedPlan {
     import_fio(job, "job.fio").unwrap_or_else(|e| panic!("{e}")).plan.resolve()
@@ -226,21 +226,6 @@ fn converts_engines_with_an_equivalent() {
     }
 }
 
-#[test]
-fn comments_neither_include_files_nor_use_variables() {
-    let include = |name: &str| Err(format!("{name} is not there"));
-    let text = "# set ${NONE} first\n[a]\nrw=read ; ${NONE}\n";
-    assert_eq!(prepare(text, &include, &|_| None).as_deref(), Ok(text));
-}
-
-#[test]
-fn an_omitted_section_still_separates_stages() {
-    let job =
-        "[global]\nsize=1m\nruntime=60\n[a]\nrw=write\n[e]\nrw=randtrim\nstonewall\n[f]\nrw=read\n";
-    assert!(refused(job).contains("[f] waits for the jobs before it"), "{}", refused(job));
-    assert_eq!(import_stages(job, "job").unwrap_or_else(|e| panic!("{e}")).len(), 2);
-}
-
 fn stream(job: &str) -> Stream {
     resolved(job).workload.matrix().expect("a matrix").streams[0].clone()
 }
@@ -264,4 +249,117 @@ fn repeated_options_have_the_value_that_they_have_in_fio() {
     // Every section whose name starts with `global` is one of default options.
     let job = HEAD.replace("[a]\n", "[globals]\nbs=8k\n[a]\n");
     assert_eq!(stream(&format!("{job}rw=randread\n")).sizes[0].size_bytes, 8192);
+}
+
+#[test]
+fn comments_neither_include_files_nor_use_variables() {
+    let include = |name: &str| Err(format!("{name} is not there"));
+    let text = "# set ${NONE} first\n[a]\nrw=read ; ${NONE}\n";
+    assert_eq!(prepare(text, &include, &|_| None).as_deref(), Ok(text));
+}
+
+#[test]
+fn an_omitted_section_still_separates_stages() {
+    let job =
+        "[global]\nsize=1m\nruntime=60\n[a]\nrw=write\n[e]\nrw=randtrim\nstonewall\n[f]\nrw=read\n";
+    assert!(refused(job).contains("[f] waits for the jobs before it"), "{}", refused(job));
+    assert_eq!(import_stages(job, "job").unwrap_or_else(|e| panic!("{e}")).len(), 2);
+}
+
+#[test]
+fn the_rates_of_reads_and_writes_determine_the_mix() {
+    // fio 3.33 issues 256 reads and 16 writes per second, whatever rwmixread is.
+    let job = |lines: &str| format!("{HEAD}rw=randrw\n{lines}");
+    let text = job("bs=4k,64k\nrate=1m,1m\nrwmixread=70\n");
+    let mixed = stream(&text);
+    assert_eq!(mixed.arrival, Arrival::Closed { rate_cap_per_s: Some(272.0) });
+    assert!((mixed.read_percent - 256.0 / 2.72).abs() < 1e-4, "{}", mixed.read_percent);
+    assert!(notes(&text).contains("the mix that these limits imply"));
+    let mixed = stream(&job("rwmixread=70\nrate_iops=200\n"));
+    assert_eq!(
+        (mixed.read_percent, mixed.arrival),
+        (50.0, Arrival::Closed { rate_cap_per_s: Some(400.0) })
+    );
+    assert!(!notes(&job("rate_iops=1k\n")).contains("the mix that"));
+    // Without writes, only the limit of the reads applies.
+    let reads = stream(&job("rwmixread=100\nrate_iops=1k,200\n"));
+    assert_eq!(
+        (reads.read_percent, reads.arrival),
+        (100.0, Arrival::Closed { rate_cap_per_s: Some(1024.0) })
+    );
+    // fio 3.33 limits the bytes: 500 × 4 KiB are 200 operations of 10 KiB.
+    let writes = format!("{HEAD}rw=randwrite\nnorandommap\nbsrange=4k-16k\nrate_iops=500\n");
+    let Arrival::Closed { rate_cap_per_s: Some(rate) } = stream(&writes).arrival else {
+        panic!("{:?}", stream(&writes).arrival)
+    };
+    assert!((rate - 200.0).abs() < 1e-9, "{rate}");
+}
+
+#[test]
+fn think_time_empties_the_queue() {
+    // With 1 ms and a depth of 32, fio 3.33 issued 527 reads per second.
+    let text = format!("{HEAD}rw=randread\nioengine=libaio\ndirect=1\niodepth=32\nthinktime=1ms\n");
+    assert_eq!((stream(&text).queue_depth, stream(&text).think_time_ns), (1, 1_000_000));
+    assert!(notes(&text).contains("fio waits for all operations in flight"));
+    for option in ["thinktime_blocks=100", "thinktime_iotime=1s"] {
+        let says = refused(&format!("{text}{option}\n"));
+        assert!(says.contains("many operations between two pauses"), "{says}");
+    }
+    assert_eq!(stream(&format!("{text}thinktime_blocks=1\n")).queue_depth, 1);
+    let unused = notes(&format!("{HEAD}rw=randread\nthinktime_blocks=100\n"));
+    assert!(unused.contains("has no effect without thinktime"), "{unused}");
+}
+
+#[test]
+fn rejects_options_that_replace_the_workload() {
+    for option in ["create_only=1", "verify_only", "profile=tiobench"] {
+        let says = refused(&format!("{HEAD}rw=write\n{option}\n"));
+        assert!(says.contains("use fio for this job"), "{option}: {says}");
+    }
+    assert!(import_fio(&format!("{HEAD}rw=write\nverify_only=0\n"), "job.fio").is_ok());
+}
+
+#[test]
+fn distributions_are_those_of_fios_code() {
+    let job = |kind: &str| stream(&format!("{HEAD}rw=randread\nrandom_distribution={kind}\n"));
+    assert_eq!(job("zipf").pattern, Pattern::Zipf { exponent: 1.1 });
+    assert_eq!(job("pareto").pattern, Pattern::HotCold { hot_space: 0.2, hot_access: 0.8 });
+    // The mean of 12 uniform numbers has a standard deviation of 1/12 of the range.
+    for (kind, deviation) in [("normal", 0.0833), ("normal:1", 0.0834), ("normal:90", 0.1667)] {
+        assert_eq!(job(kind).pattern, Pattern::Normal { deviation }, "{kind}");
+    }
+}
+
+#[test]
+fn notes_that_fio_shortens_operations_and_alternates_files() {
+    let shortens = "fio shortens each operation";
+    for sizes in ["bssplit=4k/50:64k/50", "bsrange=4k-64k"] {
+        let text = format!("{HEAD}rw=randwrite\n{sizes}\n");
+        assert!(notes(&text).contains(shortens), "{sizes}");
+        for without in ["norandommap", "ba=8k", "random_distribution=zipf"] {
+            assert!(!notes(&format!("{text}{without}\n")).contains(shortens), "{without}");
+        }
+    }
+    let alternates = "accesses its 4 files in turn";
+    let text = format!("{HEAD}rw=read\nnrfiles=4\n");
+    assert!(notes(&text).contains(alternates), "{}", notes(&text));
+    assert!(!notes(&format!("{text}file_service_type=sequential\n")).contains(alternates));
+    assert!(!notes(&text.replace("rw=read", "rw=randread")).contains(alternates));
+}
+
+#[test]
+fn accepts_the_values_that_fio_accepts() {
+    let parsed =
+        stream(&format!("{HEAD}rw=randread\nioengine=io_uring\niodepth=0x10\nnumjobs=1k\n"));
+    assert_eq!((parsed.queue_depth, parsed.clients), (16, 1024));
+    // The alignment of the direction that the job uses, which turns off the random map.
+    let aligned = stream(&format!("{HEAD}rw=randwrite\nba=4k,8k\n"));
+    assert_eq!((aligned.align_bytes, aligned.pattern), (8192, Pattern::Random));
+    let says = refused(&format!("{HEAD}rw=randrw\nba=4k,8k\n"));
+    assert!(says.contains("different alignments"), "{says}");
+    let says = refused(&format!("{HEAD}rw=randread\nbssplit=4k/60:8k/60\n"));
+    assert!(says.contains("add up to 100 or less"), "{says}");
+    // A direction without a list has the size of `bs`.
+    let mixed = stream(&format!("{HEAD}rw=randrw\nbs=16k\nbssplit=,4k/50:8k/50\n"));
+    assert_eq!((mixed.sizes[0].size_bytes, mixed.write_sizes.len()), (16 << 10, 2));
 }

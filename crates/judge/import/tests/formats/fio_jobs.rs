@@ -62,8 +62,8 @@ fn what_cannot_be_carried_over_is_listed() {
     assert_eq!(stream.content.compressibility, 4.0);
     assert_eq!(stream.content.duplicate_share, 0.3);
     assert_eq!(stream.pattern, Pattern::HotCold { hot_space: 0.2, hot_access: 0.8 });
-    // The rate follows from 10 MiB/s and a mean size of 2.5 KiB.
-    assert_eq!(stream.arrival, Arrival::Poisson { rate_per_s: 4096.0, ramp_ns: 0 });
+    // fio divides 10 MiB/s by the smallest size, 1 KiB, to get the mean time between operations.
+    assert_eq!(stream.arrival, Arrival::Poisson { rate_per_s: 10240.0, ramp_ns: 0 });
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn jobs_that_cannot_be_read_are_errors_with_lines() {
         "[a]\nrw=sideways\n",
         "[a]\nsize=1g\nnumjobs=0\niodepth=many\n",
         "[a]\nsize=1g\nbssplit=4k/60:8k/60\n",
-        "[a]\nsize=1g\nrandom_distribution=zipf\nrw=randread\n",
+        "[a]\nsize=1g\nrandom_distribution=zipf:x\nrw=randread\n",
         "[a]\nioengine=net\n",
         "[a]\nsize=2k\nrw=write\n",
     ] {
