@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::model_statistics::{ErrorBand, ModelRecord};
 use plimsoll_model::run::ConfiguredModel;
-use plimsoll_model::size::{SizeError, SizeRequest, SizeTrial, Sizing, size};
+use plimsoll_model::size::{
+    LINE_GAP, LINE_RANGE, OTHER_LINE_GAP, SizeError, SizeRequest, SizeTrial, Sizing, size,
+};
 use plimsoll_report::chart::plot::Dot;
 use plimsoll_report::chart::{Axis, Mark, Plot, Rule};
 use plimsoll_report::document::{Block, Document, Headline, Section};
 use plimsoll_report::number::{Letters, Unit};
-use plimsoll_report::table::{Cell, Column, Table, Tone};
+use plimsoll_report::table::{Cell, Column, Table, Tone, Value};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::model_run::model_error;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Input of a sizing.
 #[derive(Clone, Debug)]
@@ -21,8 +23,9 @@ pub struct Question<'a> {
     pub model: &'a str,
     /// Parameters whose values differ from those in the model file.
     pub set: BTreeMap<String, String>,
-    /// Number of failed nodes in the second search; 0 if there is no second search.
-    pub failed_nodes: u64,
+    /// Number of failed nodes in the second search; 0 if there is no second search. `None` stands
+    /// for one node if the system can lose a node.
+    pub failed_nodes: Option<u64>,
     /// Load, limits and range of sizes.
     pub request: SizeRequest,
 }
@@ -31,10 +34,34 @@ pub struct Answer {
     model: ConfiguredModel,
     request: SizeRequest,
     sizing: Sizing,
-    /// Number of failed nodes, and the result for this number.
-    failed: Option<(u64, Sizing)>,
+    failed: Option<FailedNodes>,
     record: Option<ModelRecord>,
 }
+
+/// Result of the search with failed nodes.
+struct FailedNodes {
+    nodes: u64,
+    /// The sizes, or the reason why no size survives the failure.
+    sizing: Result<Sizing, String>,
+    /// True if the caller stated the number of failed nodes.
+    is_requested: bool,
+}
+
+impl FailedNodes {
+    fn smallest(&self) -> Option<u64> {
+        self.sizing.as_ref().ok()?.smallest
+    }
+
+    /// Returns the condition as text, such as `with a node failed`.
+    fn condition(&self) -> String {
+        match self.nodes {
+            1 => "with a node failed".to_owned(),
+            nodes => format!("with {nodes} nodes failed"),
+        }
+    }
+}
+
+const FAILED_NODES: &str = "model.failed_nodes";
 
 impl Question<'_> {
     /// Searches for the smallest size that sustains the load.
@@ -45,43 +72,63 @@ impl Question<'_> {
         let model =
             ConfiguredModel::load(self.model, &self.set).map_err(|error| model_error(&error))?;
         let sizing = size(&model, &self.request).map_err(size_error)?;
-        let failed = self.with_failed_nodes(&sizing);
+        let failed = self.with_failed_nodes(&model, &sizing)?;
         let record = model.spec().error_record();
         Ok(Answer { model, request: self.request, sizing, failed, record })
     }
 
     /// Repeats the search with failed nodes. The second search starts at the smallest size that
-    /// passes without failed nodes. `None` if the model has no nodes, no size passes, or the
-    /// parameters already set the number of failed nodes.
-    fn with_failed_nodes(&self, whole: &Sizing) -> Option<(u64, Sizing)> {
-        const FIELD: &str = "model.failed_nodes";
-        let smallest = whole.smallest?;
-        if self.failed_nodes == 0 || self.set.contains_key(FIELD) {
-            return None;
+    /// passes without failed nodes. `None` if no size passes, if no second search is required, or
+    /// if the caller did not require it and the system cannot lose a node.
+    fn with_failed_nodes(
+        &self,
+        model: &ConfiguredModel,
+        whole: &Sizing,
+    ) -> Result<Option<FailedNodes>, RunnerError> {
+        let is_requested = self.failed_nodes.is_some();
+        let nodes = self.failed_nodes.unwrap_or(1);
+        let Some(smallest) = whole.smallest.filter(|_| nodes > 0) else { return Ok(None) };
+        if let Some(own) = self.set.get(FAILED_NODES) {
+            let says = format!(
+                "{FAILED_NODES} is set to {own}, so there is no system without failed nodes to \
+                 compare with"
+            );
+            let error = RunnerError::usage(says);
+            return match is_requested {
+                true => {
+                    Err(error.hint("set only one: the number of failed nodes, or this parameter"))
+                }
+                false => Ok(None),
+            };
         }
-        let mut set = self.set.clone();
-        set.insert(FIELD.to_owned(), self.failed_nodes.to_string());
-        // A model without nodes does not have this field.
-        let model = ConfiguredModel::load(self.model, &set).ok()?;
+        let mut model = model.clone();
+        model.assign(FAILED_NODES, &nodes.to_string()).map_err(|error| model_error(&error))?;
         let request =
             SizeRequest { range: (smallest, self.request.range.1), ..self.request.clone() };
-        // A system with a single node cannot lose a node.
-        size(&model, &request).ok().map(|sizing| (self.failed_nodes, sizing))
+        let sized = size(&model, &request);
+        let sizing = sized.map_err(|error| error.to_string());
+        let failed = FailedNodes { nodes, sizing, is_requested };
+        Ok(Some(failed).filter(|failed| is_requested || failed.sizing.is_ok()))
     }
 }
 
 impl Answer {
-    /// Returns true if at least one size in the range sustains the load.
+    /// Returns true if at least one size in the range sustains the load. If the caller stated a
+    /// number of failed nodes, a size must also sustain the load with that many failed nodes.
     pub fn is_found(&self) -> bool {
-        self.sizing.smallest.is_some()
+        let survives = |failed: &FailedNodes| !failed.is_requested || failed.smallest().is_some();
+        self.sizing.smallest.is_some() && self.failed.as_ref().is_none_or(survives)
     }
 
     /// Returns the result as JSON.
-    pub fn as_json(&self) -> Value {
+    pub fn as_json(&self) -> serde_json::Value {
         let mut value = as_json(&self.sizing, &self.request);
-        value["failed"] = self.failed.as_ref().map_or(Value::Null, |(nodes, sizing)| {
-            let mut value = as_json(sizing, &self.request);
-            value["failed_nodes"] = json!(nodes);
+        value["failed"] = self.failed.as_ref().map_or(serde_json::Value::Null, |failed| {
+            let mut value = match &failed.sizing {
+                Ok(sizing) => as_json(sizing, &self.request),
+                Err(why) => json!({"smallest": null, "why": why}),
+            };
+            value["failed_nodes"] = json!(failed.nodes);
             value
         });
         value["modelled_over_published"] = json!(self.record);
@@ -109,7 +156,8 @@ impl Answer {
             show(Unit::Latency, request.read_ns_max as f64),
             show(Unit::Latency, request.log_ns_max as f64),
         );
-        let failed = self.failed.iter().map(|(_, sizing)| Plot {
+        let failed = self.failed.iter().filter_map(|failed| failed.sizing.as_ref().ok());
+        let failed = failed.map(|sizing| Plot {
             id: "size-failed".to_owned(),
             title: "Modelled load line for each size, with failed nodes".to_owned(),
             ..chart(sizing, &self.request)
@@ -147,13 +195,14 @@ fn headroom(tried: &SizeTrial, request: &SizeRequest) -> Option<f64> {
     tried.load_line_ios_per_s.map(|line| line / request.load.rate_ios_per_s - 1.0)
 }
 
-fn as_json(sizing: &Sizing, request: &SizeRequest) -> Value {
+fn as_json(sizing: &Sizing, request: &SizeRequest) -> serde_json::Value {
     let tried = |tried: &SizeTrial| {
         json!({
             "size": tried.size, "passes": tried.passes, "why": tried.why,
             "read_latency_ns": tried.read_ns, "log_latency_ns": tried.log_ns,
             "utilisation": tried.utilisation, "bottleneck": tried.bottleneck,
-            "load_line_ios_per_s": tried.load_line_ios_per_s, "headroom": headroom(tried, request),
+            "load_line_ios_per_s": tried.load_line_ios_per_s,
+            "exceeded_ios_per_s": tried.exceeded_ios_per_s, "headroom": headroom(tried, request),
         })
     };
     json!({
@@ -189,7 +238,14 @@ fn uncertainty(
     let mut says = Vec::new();
     for (name, kind, unit, value) in figures {
         let Some(value) = value else { continue };
-        says.push(band_text(name, unit, value, record.bands.get(kind)));
+        let is_bound = kind == "rate" && least.exceeded_ios_per_s.is_none();
+        says.push(match is_bound {
+            true => format!(
+                "The load line is above {}: higher loads were not simulated.",
+                unit.show_round(value, Letters::Unicode)
+            ),
+            false => band_text(name, unit, value, record.bands.get(kind)),
+        });
         if let (Some(band), "rate") = (record.bands.get(kind), kind) {
             says.push(match band.around(value).0 >= required {
                 true => "The load line meets the required rate even at the low end of its range."
@@ -226,22 +282,26 @@ fn band_text(name: &str, unit: Unit, value: f64, band: Option<&ErrorBand>) -> St
 fn document(
     model: &ConfiguredModel,
     sizing: &Sizing,
-    failed: Option<&(u64, Sizing)>,
+    failed: Option<&FailedNodes>,
     record: Option<&ModelRecord>,
     request: &SizeRequest,
 ) -> Document {
     let required = request.load.rate_ios_per_s;
     let mut remarks = Vec::new();
-    let (word, reason) = match smallest(sizing) {
+    let (mut word, reason) = match smallest(sizing) {
         Some(least) => {
             let headroom = headroom(least, request).unwrap_or(0.0);
             let headroom = match headroom > plimsoll_judge::judge::HEADROOM_SHOWN_MAX {
                 true => "a load line of more than 10 times this rate".to_owned(),
                 false => format!("{:.0} % headroom", 100.0 * headroom),
             };
+            let untried = match least.size == request.range.0 && least.size > 0 {
+                true => " (smaller sizes were not tried)",
+                false => "",
+            };
             let says = format!(
-                "modelled: the smallest size that sustains {required:.0} I/Os/s, with {headroom}; \
-                 the next bottleneck is {}, which is now at {:.0} % utilisation.",
+                "modelled: the smallest size that sustains {required:.0} I/Os/s{untried}, with \
+                 {headroom}; the next bottleneck is {}, which is now at {:.0} % utilisation.",
                 least.bottleneck,
                 100.0 * least.utilisation.unwrap_or(0.0)
             );
@@ -257,22 +317,40 @@ fn document(
             (format!("MODELLED: no {}", sizing.field), says)
         }
     };
-    if let Some((nodes, sizing)) = failed {
-        let nodes = if *nodes == 1 { "a node".to_owned() } else { format!("{nodes} nodes") };
-        remarks.push(match sizing.smallest {
-            Some(size) => format!("With {nodes} failed, {} = {size} is required.", sizing.field),
-            None => format!(
-                "With {nodes} failed, no value of {} up to {} sustains the load.",
-                sizing.field, request.range.1
-            ),
-        });
+    if let Some(failed) = failed {
+        let condition = failed.condition();
+        let (short, says) = match (failed.smallest(), &failed.sizing) {
+            (Some(size), _) if Some(size) == sizing.smallest => {
+                (None, format!("{} = {size} is required", sizing.field))
+            }
+            (Some(size), _) => {
+                (Some(size.to_string()), format!("{} = {size} is required", sizing.field))
+            }
+            (None, Ok(tried)) => {
+                let why = tried.tried.last().map(|t| t.why.as_str()).unwrap_or_default();
+                let says = format!(
+                    "no value of {} up to {} sustains the load; at {}: {why}",
+                    sizing.field, request.range.1, request.range.1
+                );
+                (Some("none".to_owned()), says)
+            }
+            (None, Err(why)) => {
+                let says = format!("no value of {} sustains the load: {why}", sizing.field);
+                (Some("none".to_owned()), says)
+            }
+        };
+        if let Some(short) = short {
+            word.push_str(&format!(" ({condition}: {short})"));
+        }
+        let says = format!("{condition}, {says}.");
+        remarks.push(says.replacen('w', "W", 1));
     }
     let mut sections = Vec::new();
     if !remarks.is_empty() {
         sections.push(Section::brief("sure", "Uncertainty").with(Block::List(remarks)));
     }
     sections.push(Section::brief("sizes", "Sizes").with(Block::Table(sizes(sizing))));
-    if let Some((_, sizing)) = failed {
+    if let Some(sizing) = failed.and_then(|failed| failed.sizing.as_ref().ok()) {
         let section = Section::brief("failed", "Sizes with failed nodes");
         sections.push(section.with(Block::Table(sizes(sizing))));
     }
@@ -304,15 +382,31 @@ fn sizes(sizing: &Sizing) -> Table {
             Cell::maybe(Unit::Latency, tried.log_ns),
             Cell::maybe(Unit::Share, tried.utilisation),
             Cell::text(tried.bottleneck.clone()),
-            Cell::maybe(Unit::Rate, tried.load_line_ios_per_s),
+            load_line_cell(tried),
             Cell::text(tried.why.clone()),
         ]);
     }
-    table.note =
+    let percent = |gap: f64| format!("{:.0} %", 100.0 * (gap - 1.0));
+    table.note = format!(
         "each size is simulated for 12,000 operations of a mail store in steady state, starting \
-         with initial caches; load lines are accurate to about 5 %"
-            .to_owned();
+         with initial caches; a load line is the highest simulated load within the limits, and a \
+         load that is {} higher ({} for the smallest size that passes) exceeds them; loads above {} \
+         times the required load are not simulated",
+        percent(OTHER_LINE_GAP),
+        percent(LINE_GAP),
+        LINE_RANGE
+    );
     table
+}
+
+/// Returns the load line. It is a lower bound if no load that exceeds the limits was simulated.
+fn load_line_cell(tried: &SizeTrial) -> Cell {
+    match (tried.load_line_ios_per_s, tried.exceeded_ios_per_s) {
+        (Some(line), None) => {
+            Cell { value: Value::Limit(Unit::Rate, line, true), tone: Tone::Plain }
+        }
+        (line, _) => Cell::maybe(Unit::Rate, line),
+    }
 }
 
 /// Returns the chart that shows the load line for each size, and the required rate.
@@ -337,6 +431,9 @@ fn chart(sizing: &Sizing, request: &SizeRequest) -> Plot {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use plimsoll_model::size::MailLoad;
+
     use super::*;
 
     #[test]
@@ -358,6 +455,7 @@ mod tests {
             utilisation: None,
             bottleneck: String::new(),
             load_line_ios_per_s: Some(1_110.0),
+            exceeded_ios_per_s: Some(1_150.0),
         };
         let says =
             |field: &str, record| uncertainty(&model, field, &trial, record, 1_050.0).join(" ");
@@ -372,5 +470,78 @@ mod tests {
         }
         assert!(!says("model.nodes", Some(&record)).contains("model.nodes"));
         assert!(says("model.nodes", None).contains("has not been compared"));
+    }
+
+    fn question(
+        model: &'static str,
+        set: &[(&str, &str)],
+        failed_nodes: Option<u64>,
+        (field, low, high): (&str, u64, u64),
+    ) -> Question<'static> {
+        let load = MailLoad { databases: 1, database_bytes: 64 << 20, rate_ios_per_s: 10.0 };
+        let request = SizeRequest {
+            load,
+            read_ns_max: 50_000_000,
+            log_ns_max: 50_000_000,
+            field: Some(field.to_owned()),
+            range: (low, high),
+            seed: 1,
+        };
+        let set = set.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned()));
+        Question { model, set: set.collect(), failed_nodes, request }
+    }
+
+    #[test]
+    fn a_size_that_does_not_survive_the_failure_is_not_an_answer() {
+        let stored = ("model.storage_nodes", 0, 3);
+        let answer = question("adsf-hybrid", &[], Some(2), stored).answer().unwrap();
+        let json = answer.as_json();
+        assert!(!answer.is_found() && json["smallest"] == 0, "{json}");
+        assert_eq!(
+            (&json["failed"]["smallest"], &json["failed"]["failed_nodes"]),
+            (&json!(null), &json!(2))
+        );
+        let report = plimsoll_report::text::document(&answer.document(), &Default::default());
+        let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(report.contains("storage_nodes = 0 (with 2 nodes failed: none)"), "{report}");
+        assert!(report.contains("if 2 nodes fail, data would be lost"), "{report}");
+        // Three copies survive two failures.
+        let copies = [("replicate.copies", "3")];
+        let answer =
+            question("adsf-hybrid", &copies, Some(2), ("model.nodes", 0, 8)).answer().unwrap();
+        let json = answer.as_json();
+        assert!(answer.is_found() && json["failed"]["smallest"].as_u64() >= Some(3), "{json}");
+    }
+
+    #[test]
+    fn without_a_stated_failure_only_a_system_with_several_nodes_loses_one() {
+        let disks = ("hdd.count", 0, 2);
+        let answer = question("single-hdd", &[], None, disks).answer().unwrap();
+        assert!(answer.is_found() && answer.as_json()["failed"].is_null());
+        let answer = question("single-hdd", &[], Some(1), disks).answer().unwrap();
+        let json = answer.as_json();
+        assert!(!answer.is_found(), "{json}");
+        assert!(json["failed"]["why"].as_str().unwrap().contains("failed_nodes"), "{json}");
+        let both =
+            question("adsf-hybrid", &[("model.failed_nodes", "1")], Some(1), ("model.nodes", 3, 3));
+        assert!(both.answer().is_err());
+    }
+
+    #[test]
+    fn the_search_starts_below_all_valid_sizes() {
+        let answer = question("adsf-hybrid", &[], Some(0), ("model.nodes", 0, 4)).answer().unwrap();
+        let json = answer.as_json();
+        let tried = json["tried"].as_array().unwrap();
+        let sizes: Vec<u64> = tried.iter().filter_map(|t| t["size"].as_u64()).collect();
+        assert_eq!((&json["smallest"], sizes), (&json!(2), vec![1, 2]));
+        assert!(tried[0]["why"].as_str().unwrap().contains("replicate.copies"), "{json}");
+        let reason = |low| {
+            let question = question("adsf-hybrid", &[], Some(0), ("model.nodes", low, 4));
+            question.answer().unwrap().document().headline.reason
+        };
+        assert!(reason(3).contains("(smaller sizes were not tried)"), "{}", reason(3));
+        assert!(!reason(0).contains("not tried"), "{}", reason(0));
+        let wrong = question("adsf-hybrid", &[], Some(0), ("hdd.colour", 0, 4)).answer();
+        assert!(wrong.map(|_| ()).unwrap_err().to_string().contains("colour"));
     }
 }

@@ -5,12 +5,14 @@
 //!
 //! The search doubles the size until a size passes, and then halves the gap between the largest
 //! size that failed and the smallest size that passed. Each size is simulated at the required load.
-//! The load line of a size is the highest load within the limits. To find it, the search narrows
-//! the range between a load within the limits and a load that exceeds the limits. It starts from
-//! the load at which the busiest station would be saturated (utilisation law). While one core
-//! simulates a size, another core simulates the size that would be next if the first size failed.
-//! The load lines of all sizes are searched in parallel. The tried sizes and the results do not
-//! depend on the number of cores.
+//! A size for which no system can be built, such as fewer nodes than copies, fails.
+//! The load line of a size is the highest load that was simulated within the limits. To find it, the
+//! search increases or decreases the required load until the outcome changes, and then narrows the
+//! gap between the load that passed and the load that failed. Utilisations cannot replace these
+//! simulations, because background work such as a rebuild does not grow with the load.
+//! While one core simulates a size, another core simulates the size that would be next if the first
+//! size failed. The load lines of all sizes are searched in parallel. The tried sizes and the
+//! results do not depend on the number of cores.
 
 mod load;
 
@@ -57,8 +59,28 @@ pub struct SizeTrial {
     pub utilisation: Option<f64>,
     /// Name of the busiest station.
     pub bottleneck: String,
-    /// Highest load within the limits; `None` if the caller did not search for it.
+    /// Highest simulated load within the limits; `None` if no simulated load is within the limits,
+    /// or if no load line was searched.
     pub load_line_ios_per_s: Option<f64>,
+    /// Lowest simulated load that exceeds the limits; `None` if every simulated load is within the
+    /// limits. The load line is then a lower bound.
+    pub exceeded_ios_per_s: Option<f64>,
+}
+
+impl SizeTrial {
+    fn failed(size: u64, why: String) -> Self {
+        Self {
+            size,
+            passes: false,
+            why,
+            read_ns: None,
+            log_ns: None,
+            utilisation: None,
+            bottleneck: String::new(),
+            load_line_ios_per_s: None,
+            exceeded_ios_per_s: None,
+        }
+    }
 }
 
 /// Result of the search for a size.
@@ -85,9 +107,15 @@ pub enum SizeError {
 /// operations whose results are discarded.
 const MEASURE_OPS: u64 = 12_000;
 const WARM_UP_OPS: u64 = 4_000;
-/// Maximum number of simulations that search for one load line. The simulation at the required load
-/// does not count.
-const LINE_STEPS: usize = 3;
+/// Maximum factor between a load line and the lowest load that exceeds the limits: for the smallest
+/// size that passes, and for the other sizes.
+pub const LINE_GAP: f64 = 1.05;
+pub const OTHER_LINE_GAP: f64 = 1.1;
+/// Maximum factor between the required load and a load that is simulated to find a load line.
+pub const LINE_RANGE: f64 = 16.0;
+/// Largest factor between two loads while the search for a load line has not found a load on the
+/// other side of the line.
+const LINE_STEP_MAX: f64 = 2.0;
 /// Utilisation above which a station counts as saturated. The queue of such a station would grow
 /// for longer than the simulated time.
 const FULL: f64 = 0.98;
@@ -95,42 +123,69 @@ const FULL: f64 = 0.98;
 /// Searches for the smallest size that sustains the load within its limits.
 ///
 /// # Errors
-/// [`SizeError`] if the model has no sizing field, or if no system can be built with one of the
+/// [`SizeError`] if the model has no sizing field, or if no system can be built with any of the
 /// sizes.
 pub fn size(model: &ConfiguredModel, requested: &SizeRequest) -> Result<Sizing, SizeError> {
     let field = field_of(model, requested)?;
     let mut tried: Vec<SizeTrial> = Vec::new();
+    let (mut invalid, mut is_any_built) = (None, false);
     let (low, high) = requested.range;
-    let mut size = low.max(1);
+    let mut size = low;
     'doubling: loop {
-        let mut next = vec![size, (size * 2).min(high)];
+        let mut next = vec![size, next_size(size, high)];
         next.dedup();
-        for one in side_by_side(&next, |&size| attempt(model, requested, &field, size)) {
-            let one = one?;
-            let passes = one.passes;
-            size = one.size;
-            tried.push(one);
-            if passes || size >= high {
+        let attempts = side_by_side(&next, |&size| attempt(model, requested, &field, size));
+        for (&at, one) in next.iter().zip(attempts) {
+            let passes = match one {
+                Ok(one) => {
+                    is_any_built = true;
+                    let passes = one.passes;
+                    tried.push(one);
+                    passes
+                }
+                Err(error) => {
+                    // The count 0 is not a size of most systems.
+                    tried.extend((at > 0).then(|| SizeTrial::failed(at, error.to_string())));
+                    invalid = Some(error);
+                    false
+                }
+            };
+            if passes || at >= high {
                 break 'doubling;
             }
         }
-        size = (size * 2).min(high);
+        size = next_size(next_size(size, high), high);
+    }
+    if let Some(error) = invalid.filter(|_| !is_any_built) {
+        return Err(error);
     }
     let passed = tried.last().filter(|t| t.passes).map(|t| t.size);
     let Some(mut least) = passed else { return Ok(Sizing { field, smallest: None, tried }) };
-    let mut fails = tried.iter().rev().find(|t| !t.passes).map_or(low.max(1) - 1, |t| t.size);
-    while least - fails > 1 {
-        let middle = fails + (least - fails) / 2;
-        let one = attempt(model, requested, &field, middle)?;
-        *(if one.passes { &mut least } else { &mut fails }) = middle;
+    let mut fails = tried.iter().rev().find(|t| !t.passes).map(|t| t.size);
+    while let Some(below) = fails.filter(|below| least - below > 1) {
+        let middle = below + (least - below) / 2;
+        let one = attempt(model, requested, &field, middle)
+            .unwrap_or_else(|error| SizeTrial::failed(middle, error.to_string()));
+        match one.passes {
+            true => least = middle,
+            false => fails = Some(middle),
+        }
         tried.push(one);
     }
     tried.sort_by_key(|t| t.size);
-    let lines = side_by_side(&tried, |one| load_line(model, requested, &field, one));
+    let lines = side_by_side(&tried, |one| {
+        let gap = if one.size == least { LINE_GAP } else { OTHER_LINE_GAP };
+        load_line(model, requested, &field, one, gap)
+    });
     for (one, line) in tried.iter_mut().zip(lines) {
-        one.load_line_ios_per_s = line?;
+        (one.load_line_ios_per_s, one.exceeded_ios_per_s) = line?;
     }
     Ok(Sizing { field, smallest: Some(least), tried })
+}
+
+/// Returns the size that the search tries after `size`, if `size` fails.
+fn next_size(size: u64, high: u64) -> u64 {
+    (size * 2).max(1).min(high)
 }
 
 fn field_of(model: &ConfiguredModel, requested: &SizeRequest) -> Result<String, SizeError> {
@@ -216,21 +271,11 @@ fn attempt(
     field: &str,
     size: u64,
 ) -> Result<SizeTrial, SizeError> {
-    let failed = |why: String| SizeTrial {
-        size,
-        passes: false,
-        why,
-        read_ns: None,
-        log_ns: None,
-        utilisation: None,
-        bottleneck: String::new(),
-        load_line_ios_per_s: None,
-    };
     let laid_out = laid_out(model, requested, field, size)?;
     Ok(match laid_out.and_then(|system| point(system, requested, requested.load.rate_ios_per_s)) {
-        Err(why) => failed(why),
+        Err(why) => SizeTrial::failed(size, why),
         Ok(point) => {
-            let mut tried = failed(beyond(&point, requested));
+            let mut tried = SizeTrial::failed(size, beyond(&point, requested));
             tried.passes = tried.why.is_empty();
             tried.read_ns = Some(point.read_ns);
             tried.log_ns = Some(point.log_ns);
@@ -256,36 +301,91 @@ fn beyond(point: &Point, requested: &SizeRequest) -> String {
     }
 }
 
-/// Returns the highest load within the limits, with a precision of about 5 %.
+/// Returns the highest simulated load within the limits, and the lowest simulated load that exceeds
+/// them. The second is at most `gap` times the first if both exist.
 fn load_line(
     model: &ConfiguredModel,
     requested: &SizeRequest,
     field: &str,
     tried: &SizeTrial,
-) -> Result<Option<f64>, SizeError> {
+    gap: f64,
+) -> Result<(Option<f64>, Option<f64>), SizeError> {
     let required = requested.load.rate_ios_per_s;
-    let Some(utilisation) = tried.utilisation.filter(|u| *u > 0.0) else { return Ok(None) };
-    let full = required * FULL / utilisation;
-    let (mut keeps, mut breaks) =
-        if tried.passes { (required, full.max(required)) } else { (0.0, required) };
     // The data is placed in the same way for every load, so it is placed only once. Each load runs
-    // on a copy of this system, except that the last load runs on the system itself.
-    let Ok(system) = laid_out(model, requested, field, tried.size)? else { return Ok(None) };
-    let mut system = Some(system);
-    for step in 0..LINE_STEPS {
-        // The latency limit is usually reached at a load a little below the load at which a station
-        // is saturated.
-        let part = if step == 0 { 0.8 } else { 0.5 };
-        let rate = keeps + part * (breaks - keeps);
-        if breaks - keeps < 0.05 * required || rate <= 0.0 {
-            break;
-        }
-        let copy = if step + 1 < LINE_STEPS { system.clone() } else { system.take() };
-        let Some(copy) = copy else { break };
-        match point(copy, requested, rate) {
-            Ok(point) if beyond(&point, requested).is_empty() => keeps = rate,
-            _ => breaks = rate,
-        }
+    // on a copy of this system.
+    let system = match laid_out(model, requested, field, tried.size) {
+        Ok(Ok(system)) => system,
+        Ok(Err(_)) => return Ok((None, None)),
+        Err(_) if !tried.passes => return Ok((None, None)),
+        Err(error) => return Err(error),
+    };
+    let passes = |rate: f64| {
+        point(system.clone(), requested, rate).is_ok_and(|p| beyond(&p, requested).is_empty())
+    };
+    // If the busiest station has no background work, it is saturated at this multiple of the load.
+    let estimate = tried.utilisation.map_or(LINE_STEP_MAX, |utilisation| FULL / utilisation);
+    let first_step = estimate.clamp(gap, LINE_STEP_MAX);
+    Ok(match tried.passes {
+        true => narrow_line(Some(required), None, required, first_step, gap, passes),
+        false => narrow_line(None, Some(required), required, LINE_STEP_MAX, gap, passes),
+    })
+}
+
+/// Narrows the gap between a load that passes and a load that exceeds the limits. One of both loads
+/// may be `None`.
+fn narrow_line(
+    mut kept: Option<f64>,
+    mut exceeded: Option<f64>,
+    required: f64,
+    first_step: f64,
+    gap: f64,
+    passes: impl Fn(f64) -> bool,
+) -> (Option<f64>, Option<f64>) {
+    let mut step = first_step;
+    loop {
+        let rate = match (kept, exceeded) {
+            (Some(kept), Some(exceeded)) if exceeded <= gap * kept => break,
+            (Some(kept), Some(exceeded)) => libm::sqrt(kept * exceeded),
+            (Some(kept), None) if kept < LINE_RANGE * required => {
+                (kept * step).min(LINE_RANGE * required)
+            }
+            (None, Some(exceeded)) if exceeded > required / LINE_RANGE => {
+                (exceeded / step).max(required / LINE_RANGE)
+            }
+            _ => break,
+        };
+        // The first steps are short, because the line is often close to the required load.
+        step = (step * step).min(LINE_STEP_MAX);
+        *(if passes(rate) { &mut kept } else { &mut exceeded }) = Some(rate);
     }
-    Ok(Some(keeps))
+    (kept, exceeded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_line_was_simulated_and_the_load_above_it_failed() {
+        for line in [0.07, 0.4, 0.94, 1.0, 1.03, 1.7, 9.0, 15.9] {
+            let calls = std::cell::Cell::new(0);
+            let passes = |rate: f64| {
+                calls.set(calls.get() + 1);
+                rate <= 200.0 * line
+            };
+            let start = if line < 1.0 { (None, Some(200.0)) } else { (Some(200.0), None) };
+            for first_step in [1.05, 1.19, LINE_STEP_MAX] {
+                let (kept, exceeded) =
+                    narrow_line(start.0, start.1, 200.0, first_step, LINE_GAP, passes);
+                let (Some(kept), Some(exceeded)) = (kept, exceeded) else { panic!("{line}") };
+                assert!(kept <= 200.0 * line && exceeded > 200.0 * line, "{line}");
+                assert!(exceeded <= LINE_GAP * kept * (1.0 + 1e-9), "{kept} to {exceeded}");
+            }
+            assert!(calls.get() <= 3 * 10, "{line}: {} simulations", calls.get());
+        }
+        let always = narrow_line(Some(200.0), None, 200.0, 1.05, LINE_GAP, |_| true);
+        assert_eq!(always, (Some(LINE_RANGE * 200.0), None), "a lower bound");
+        let never = narrow_line(None, Some(200.0), 200.0, 2.0, LINE_GAP, |_| false);
+        assert_eq!(never, (None, Some(200.0 / LINE_RANGE)));
+    }
 }

@@ -158,7 +158,7 @@ pub fn question<'a>(
     let failed_nodes =
         given("failed_nodes").map_or(Ok(0.0), |value| number("failed_nodes", &value))?;
     check_range("failed_nodes", failed_nodes, 0.0, 8.0)?;
-    Ok(Question { model: name, set, failed_nodes: failed_nodes as u64, request })
+    Ok(Question { model: name, set, failed_nodes: Some(failed_nodes as u64), request })
 }
 
 fn load(given: &dyn Fn(&str) -> Option<String>) -> Result<MailLoad, Problem> {

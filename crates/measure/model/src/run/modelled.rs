@@ -40,6 +40,16 @@ impl ConfiguredModel {
         Ok(modelled)
     }
 
+    /// Changes a parameter. [`ConfiguredModel::build`] reports whether the model accepts the value.
+    ///
+    /// # Errors
+    /// See [`Spec::assign`].
+    pub fn assign(&mut self, path: &str, value: &str) -> Result<(), ModelError> {
+        self.spec.assign(path, value)?;
+        self.set.insert(path.to_owned(), value.to_owned());
+        Ok(())
+    }
+
     pub fn spec(&self) -> &Spec {
         &self.spec
     }

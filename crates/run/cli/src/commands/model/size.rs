@@ -20,9 +20,11 @@ use crate::exit::Exit;
 #[command(
     after_help = "Examples:\n  plimsoll model size adsf-hybrid --mailboxes 10000 --iops 0.2 \
         --mailbox-size 1GiB\n  plimsoll model size adsf-hybrid --mailboxes 10k --field \
-        model.storage_nodes --failed-nodes 2 --html size.html\n\nThe result is modelled, not \
+        hdd.count --html size.html\n  plimsoll model size adsf-hybrid --mailboxes 10k --failed-nodes \
+        2 --set replicate.copies=3\n\nThe result is modelled, not \
         measured. It shows how much the model's figures differ from published measurements.\nExit \
-        codes: 0 a size passes, 1 no size in the range passes."
+        codes: 0 a size passes, 1 no size in the range passes (with --failed-nodes: or none with \
+        failed nodes)."
 )]
 pub struct Options {
     /// Name of a built-in model, or path of a model file.
@@ -48,16 +50,16 @@ pub struct Options {
     /// Parameter to vary in the search. Default: the first sizing parameter of the model.
     #[arg(long, value_name = "BLOCK.FIELD")]
     field: Option<String>,
-    /// Smallest size to try.
-    #[arg(long, default_value_t = 3)]
+    /// Smallest size to try. Invalid sizes, such as fewer nodes than copies, fail.
+    #[arg(long, default_value_t = 0)]
     from: u64,
     /// Largest size to try.
     #[arg(long, default_value_t = 64)]
     to: u64,
     /// Number of failed nodes in a second search, which follows the search for the healthy system.
-    /// If the number is 0, there is no second search.
-    #[arg(long, default_value_t = 1, value_name = "NODES")]
-    failed_nodes: u64,
+    /// 0: no second search. Default: 1 if the system can lose a node.
+    #[arg(long, value_name = "NODES")]
+    failed_nodes: Option<u64>,
     /// Change a parameter, such as model.failed_nodes=1.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
@@ -75,18 +77,17 @@ pub struct Options {
 /// Searches for the smallest size and shows the result.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let (from, to) = (options.from, options.to);
-    if from == 0 || from > to {
-        let says = if from == 0 {
-            "--from 0: a system of size 0 has no capacity".to_owned()
-        } else {
-            format!("--from {from} is larger than --to {to}: there is no size between them")
-        };
+    if from > to {
+        let says = format!("--from {from} is larger than --to {to}: there is no size between them");
         return Err(CliError::usage(says)
             .hint("--from must be the smallest size to try, and --to the largest"));
     }
-    if options.mailboxes == 0 || !(options.iops > 0.0 && options.iops.is_finite()) {
+    if options.mailboxes == 0 || options.iops == 0.0 {
         return Err(CliError::usage("the load is 0, so every size is large enough")
             .hint("set --mailboxes and --iops to values above 0"));
+    }
+    if !(options.iops > 0.0 && options.iops.is_finite()) {
+        return Err(CliError::usage(format!("--iops {}: not a number above 0", options.iops)));
     }
     let databases = options.databases.unwrap_or_else(|| options.mailboxes.div_ceil(250) as u32);
     let databases = databases.max(1);
