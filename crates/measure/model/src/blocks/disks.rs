@@ -19,6 +19,10 @@ struct Disks {
     places: u64,
 }
 
+/// Default seek times to the next track and across the full stroke, relative to the mean.
+const SEEK_MIN: f64 = 0.08;
+const SEEK_FULL: f64 = 2.0;
+
 pub(super) fn make(
     reader: &Reader<'_>,
     builder: &mut Builder<'_>,
@@ -30,9 +34,9 @@ pub(super) fn make(
     let spec = HddSpec {
         capacity_bytes: reader.number("capacity_bytes", 1e9, 1e15, "formatted capacity")?,
         rotation_rpm: reader.number("rotation_rpm", 1000.0, 50_000.0, "revolutions a minute")?,
-        seek_ms_min: reader.number_or("seek_ms_min", 0.08 * mean, 0.0, 100.0)?,
+        seek_ms_min: reader.number_or("seek_ms_min", SEEK_MIN * mean, 0.0, 100.0)?,
         seek_ms_mean: mean,
-        seek_ms_full: reader.number_or("seek_ms_full", 2.0 * mean, 0.01, 200.0)?,
+        seek_ms_full: reader.number_or("seek_ms_full", SEEK_FULL * mean, 0.01, 200.0)?,
         outer_bytes_per_s: outer,
         inner_bytes_per_s: reader.number_or("inner_bytes_per_s", 0.5 * outer, 1e6, outer)?,
         overhead_us: reader.number_or("overhead_us", 50.0, 0.0, 1e5)?,
@@ -41,6 +45,7 @@ pub(super) fn make(
         age_weight: reader.number_or("age_weight", 0.01, 0.0, 10.0)?,
         background_wait_ms: reader.number_or("background_wait_ms", 1000.0, 0.0, 1e6)?,
     };
+    check_seeks(reader, &spec)?;
     let extent_bytes = reader.count_or("extent_bytes", 4 << 20, 4096, 1 << 40)?;
     let used = reader.number_or("used_share", 1.0, 0.001, 1.0)?;
     let devices = (0..count)
@@ -48,6 +53,28 @@ pub(super) fn make(
         .collect();
     let places = ((spec.capacity_bytes * used) as u64 / extent_bytes).max(1);
     Ok(Box::new(Disks { devices, extent_bytes, places }))
+}
+
+/// Checks that the seek curve has the stated mean. Otherwise a changed mean would have no effect.
+fn check_seeks(reader: &Reader<'_>, spec: &HddSpec) -> Result<(), ModelError> {
+    // Values that were computed from one another may differ by rounding errors.
+    const ROUNDING: f64 = 1e-6;
+    let HddSpec { seek_ms_min: min, seek_ms_mean: mean, seek_ms_full: full, .. } = *spec;
+    if min > full * (1.0 + ROUNDING) {
+        let reason = format!("is {min}, but must be at most `seek_ms_full`, which is {full}");
+        return Err(reader.bad("seek_ms_min", &reason));
+    }
+    let (low, high) = spec.seek_ms_mean_range();
+    if mean < low * (1.0 - ROUNDING) || mean > high * (1.0 + ROUNDING) {
+        let reason = format!(
+            "is {mean}, but must be from {low:.2} to {high:.2} if `seek_ms_min` is {min} and \
+             `seek_ms_full` is {full}; change them together, for example to {:.2} and {:.2}",
+            SEEK_MIN * mean,
+            SEEK_FULL * mean
+        );
+        return Err(reader.bad("seek_ms_mean", &reason));
+    }
+    Ok(())
 }
 
 impl Block for Disks {
@@ -103,5 +130,40 @@ impl Block for Disks {
             let device = (scatter(request.key(extent)) >> 40) as usize % self.devices.len();
             losses.device(self.devices[device]).is_some()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::system::System;
+
+    fn built(seeks: &str) -> Result<(), String> {
+        let text = format!(
+            "[model]\nname = \"t\"\nentry = \"hdd\"\n[block.hdd]\nkind = \"hdd\"\nfrom = \
+             \"chosen\"\ncapacity_bytes = \"4 TB\"\nrotation_rpm = 15000\nouter_bytes_per_s = \
+             \"180 MB/s\"\n{seeks}\n"
+        );
+        System::parse("t", &text, 1).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_mean_seek_time_that_the_curve_cannot_have_is_rejected() {
+        for mean in ["0.01", "3.4", "100"] {
+            assert_eq!(built(&format!("seek_ms_mean = {mean}")), Ok(()), "the defaults follow it");
+        }
+        let own = "seek_ms_min = 0.6\nseek_ms_full = 16.5\n";
+        for mean in ["5.9", "8.2", "9.08"] {
+            assert_eq!(built(&format!("{own}seek_ms_mean = {mean}")), Ok(()), "{mean}");
+        }
+        let says = built(&format!("{own}seek_ms_mean = 3.4")).unwrap_err();
+        assert!(
+            says.contains("`hdd.seek_ms_mean` is 3.4, but must be from 5.90 to 9.08"),
+            "{says}"
+        );
+        assert!(says.contains("change them together, for example to 0.27 and 6.80"), "{says}");
+        assert!(built(&format!("{own}seek_ms_mean = 9.1")).is_err());
+        let says = built("seek_ms_min = 10\nseek_ms_mean = 8\nseek_ms_full = 0.5").unwrap_err();
+        assert!(says.contains("`hdd.seek_ms_min` is 10, but must be at most"), "{says}");
+        assert_eq!(built("seek_ms_min = 5\nseek_ms_mean = 5\nseek_ms_full = 5"), Ok(()));
     }
 }

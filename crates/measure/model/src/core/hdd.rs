@@ -4,7 +4,8 @@
 //!   grow with the square root of the distance, long seeks linearly (C. Ruemmler and J. Wilkes, "An
 //!   introduction to disk drive modeling", IEEE Computer 27(3), 1994). `w` is computed from the
 //!   average seek time in the data sheet. This average is the mean over random pairs of cylinders,
-//!   whose distance has the density 2 (1 - d).
+//!   whose distance has the density 2 (1 - d). It must be between the mean of the straight line
+//!   (`w` = 0) and the mean of the square root (`w` = 1).
 //! - The platter rotates at constant speed, so the rate of a track is proportional to its radius,
 //!   and the capacity outside a radius is proportional to the area of the ring. If the bit density
 //!   in each zone is constant, the rate, the cylinder and the angle of every address therefore
@@ -89,8 +90,21 @@ pub struct Arm {
     background_waiting: usize,
 }
 
+/// Means of sqrt(d) and of d for random pairs of cylinders at the distance d.
+const SQUARE_ROOT_MEAN: f64 = 8.0 / 15.0;
+const LINE_MEAN: f64 = 1.0 / 3.0;
+
+impl HddSpec {
+    /// Returns the mean seek times that are possible with the shortest and the longest seek.
+    pub fn seek_ms_mean_range(&self) -> (f64, f64) {
+        let span = self.seek_ms_full - self.seek_ms_min;
+        (self.seek_ms_min + LINE_MEAN * span, self.seek_ms_min + SQUARE_ROOT_MEAN * span)
+    }
+}
+
 impl Arm {
-    /// Creates an idle disk, whose head is at the outer edge.
+    /// Creates an idle disk, whose head is at the outer edge. The mean seek time must be in the
+    /// range of [`HddSpec::seek_ms_mean_range`].
     pub fn new(spec: HddSpec) -> Self {
         let span = (spec.seek_ms_full - spec.seek_ms_min).max(1e-9);
         let share = (spec.seek_ms_mean - spec.seek_ms_min) / span;
@@ -99,9 +113,7 @@ impl Arm {
         let turn_ns = 60e9 / spec.rotation_rpm;
         let inner = libm::sqrt(1.0 - taper);
         Self {
-            // For random pairs of cylinders at the distance d, the mean of sqrt(d) is 8/15, and the
-            // mean of d is 1/3.
-            seek_weight: ((share - 1.0 / 3.0) / (8.0 / 15.0 - 1.0 / 3.0)).clamp(0.0, 1.0),
+            seek_weight: ((share - LINE_MEAN) / (SQUARE_ROOT_MEAN - LINE_MEAN)).clamp(0.0, 1.0),
             taper,
             turn_ns,
             stroke: (1.0 - inner).max(1e-9),
