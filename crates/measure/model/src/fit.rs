@@ -33,6 +33,9 @@ pub enum FitError {
     /// The model cannot be built.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// The model cannot be built with one of the bounds of a free parameter.
+    #[error("the bound {value} of the free parameter {path} is not possible: {error}")]
+    Bound { path: String, value: f64, error: ModelError },
     /// The model has no free parameter.
     #[error("{model} has no free parameter: mark at least one with `free = [lowest, highest]`")]
     NothingFree { model: String },

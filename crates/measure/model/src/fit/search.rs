@@ -8,6 +8,7 @@ use crate::core::rng::Stream;
 use crate::run::Limits;
 use crate::spec::Spec;
 use crate::stats::quantile;
+use crate::system::System;
 
 /// Typical relative errors of rate and latency. Residuals are divided by these errors. Latencies
 /// are printed with one decimal, so small latencies have an additional rounding error.
@@ -172,6 +173,23 @@ fn with_values(spec: &Spec, free: &[FreeParameter], x: &[f64]) -> Result<Spec, F
     Ok(spec)
 }
 
+/// Checks that the model accepts both bounds of each free parameter. Otherwise the search would fail
+/// as soon as it tries them, which may be after minutes.
+fn check_bounds(spec: &Spec, free: &[FreeParameter], seed: u64) -> Result<(), FitError> {
+    for f in free {
+        for value in [f.low, f.high] {
+            let mut changed = spec.clone();
+            changed.set(&f.path, value)?;
+            System::build(changed, seed).map_err(|error| FitError::Bound {
+                path: f.path.clone(),
+                value,
+                error,
+            })?;
+        }
+    }
+    Ok(())
+}
+
 struct Search<'a> {
     spec: &'a Spec,
     free: &'a [FreeParameter],
@@ -255,6 +273,7 @@ pub fn fit(
     if rows.len() < free.len() {
         return Err(FitError::TooFewRows { rows: rows.len(), free: free.len() });
     }
+    check_bounds(spec, &free, options.seed)?;
     let mut search = Search {
         spec,
         free: &free,
@@ -282,7 +301,9 @@ pub fn fit(
 }
 
 /// Searches from the point `start`, and from `starts` further points. Returns the best point. The
-/// search uses the fast analysis, and a simulation confirms the best point.
+/// search uses the fast analysis, whose correction factors apply near `start`. Its losses at other
+/// points are therefore unreliable: a point that was found from another start is used only if its
+/// simulation has a lower loss than the simulation of the point that was found from `start`.
 fn sought(
     search: &mut Search<'_>,
     start: &[f64],
@@ -292,17 +313,26 @@ fn sought(
     const QUICK: Limits = Limits { warm_up_ops: 8_000, measure_ops: 15_000 };
     let fixed = vec![false; start.len()];
     search.map(start, QUICK)?;
-    let mut best = minimise(search, start, &fixed, 30)?;
+    let own = minimise(search, start, &fixed, 30)?;
+    let mut other: Option<Minimum> = None;
     let mut stream = Stream::new(options.seed, "starts");
     for number in 0..starts {
         search.report("searching from other starting points", number, starts);
-        let other: Vec<f64> = start.iter().map(|_| stream.unit()).collect();
-        let found = minimise(search, &other, &fixed, 20)?;
-        if found.loss < best.loss {
-            best = found;
+        let from: Vec<f64> = start.iter().map(|_| stream.unit()).collect();
+        let found = minimise(search, &from, &fixed, 20)?;
+        if found.loss < other.as_ref().map_or(own.loss, |other| other.loss) {
+            other = Some(found);
         }
     }
-    confirm(search, best, options)
+    let confirmed = confirm(search, own, options)?;
+    let Some(other) = other else { return Ok(confirmed) };
+    let ratios = search.ratios.clone();
+    let other = confirm(search, other, options)?;
+    if other.0.loss < confirmed.0.loss {
+        return Ok(other);
+    }
+    search.ratios = ratios;
+    Ok(confirmed)
 }
 
 /// A simulated point of a search. The fields are its parameters and loss, the simulated rows, and
@@ -457,4 +487,62 @@ pub fn predict(
     let rows: Vec<&Row> = table.matrix().collect();
     let points = simulate_rows(spec, &rows, limits, seed)?;
     Ok(rows.iter().zip(points).map(|(row, p)| row_score(row, p)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A drive behind a limit of 40,000 operations per second.
+    const MODEL: &str = "[model]\nname = \"limited\"\nentry = \"limit\"\nfrom = \
+                         \"chosen\"\n[block.limit]\nkind = \"limit\"\nfrom = \"chosen\"\nbelow = \
+                         \"drive\"\nbaseline_ops_per_s = { value = 40000, from = \"chosen\", free = [10, \
+                         1e7] }\nrate_bytes_per_s = { value = 163840000, from = \"chosen\", free = [1e6, \
+                         1e11] }\n[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\nlanes = 16\nmedia \
+                         = \"ssd\"\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\nread_us = { value \
+                         = 99.7, from = \"chosen\", free = [1, 1e5] }\nwrite_us = { value = 99.7, from = \
+                         \"chosen\", free = [1, 1e5] }\nvariation_ratio = { value = 0.2, from = \
+                         \"chosen\", free = [0.03, 1.5] }\n[load]\nfrom = \"chosen\"\nclients = 1\ndepth \
+                         = 1\nfiles = 1\nfile_bytes = 17179869184\n";
+
+    fn table() -> Table {
+        let mut text = "io_kib,read_percent,depth,ops_per_s,latency_ms\n".to_owned();
+        for read in [0, 30, 70, 100] {
+            for (depth, rate, ms) in
+                [(1, 10e3, 0.1), (2, 20e3, 0.1), (4, 40e3, 0.1), (8, 40e3, 0.2), (16, 40e3, 0.4)]
+            {
+                text.push_str(&format!("4,{read},{depth},{rate},{ms}\n"));
+            }
+        }
+        Table::parse(&text).unwrap()
+    }
+
+    #[test]
+    fn more_starting_points_do_not_make_a_fit_worse() {
+        let spec = Spec::parse("limited", MODEL).unwrap();
+        let limits = Limits { warm_up_ops: 2_000, measure_ops: 8_000 };
+        let loss = |seed: u64, starts: usize| {
+            let options = FitOptions { seed, starts, rounds: 2, limits, diagnose: false };
+            let fitted = fit(&spec, &table(), &options, &|_| {}).unwrap();
+            let points: Vec<Point> = fitted.rows.iter().map(|row| row.modelled).collect();
+            let rows: Vec<&Row> = fitted.rows.iter().map(|row| &row.row).collect();
+            super::super::least_squares::loss(&residuals(&rows, &points))
+        };
+        for seed in [1, 2] {
+            let (few, many) = (loss(seed, 0), loss(seed, 5));
+            assert!(many <= few, "seed {seed}: {many} with more starts, {few} with one");
+        }
+    }
+
+    #[test]
+    fn bounds_that_the_model_does_not_accept_are_reported_before_the_search() {
+        let spec =
+            Spec::parse("limited", &MODEL.replace("free = [0.03, 1.5]", "free = [0.03, 20]"))
+                .unwrap();
+        let says = fit(&spec, &table(), &FitOptions::default(), &|_| {}).unwrap_err().to_string();
+        assert!(
+            says.contains("the bound 20 of the free parameter drive.variation_ratio"),
+            "{says}"
+        );
+    }
 }
