@@ -420,8 +420,8 @@ fn parameters(fitted: &Fit) -> Vec<ParameterOut> {
 fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
     let load = MatrixLoad::of(spec).ok();
     let outstanding = |row: &Row| {
-        let load = load.as_ref()?;
-        Some(f64::from(load.clients) * f64::from(row.depth.unwrap_or(load.depth)))
+        let (clients, depth) = load.as_ref().map(|l| row.load_or(l.clients, l.depth))?;
+        Some(f64::from(clients) * f64::from(depth))
     };
     let Checks {
         unit_bytes,
@@ -534,7 +534,7 @@ fn points(known: &[&Row], rows: &[&Row]) -> Vec<Vec<f64>> {
         |row| libm::log(row.io_bytes.unwrap_or(1) as f64),
         |row| row.read_share.unwrap_or(0.0),
         |row| if row.pattern == Pattern::Sequential { 1.0 } else { 0.0 },
-        |row| libm::log(f64::from(row.depth.unwrap_or(1))),
+        |row| libm::log(f64::from(row.outstanding().unwrap_or(1))),
     ];
     let mut points = vec![Vec::new(); rows.len()];
     for axis in axes {
@@ -556,7 +556,7 @@ fn copy_scores(table: &Measured, rows: &[RowScore]) -> Option<Scores> {
         a.io_bytes == b.io_bytes
             && a.pattern == b.pattern
             && a.read_share == b.read_share
-            && a.depth == b.depth
+            && a.outstanding() == b.outstanding()
     };
     let copy = |score: &RowScore| {
         let source = table.matrix().find(|row| like(row, &score.row))?;

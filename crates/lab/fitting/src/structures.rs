@@ -7,6 +7,7 @@
 //! The chosen structure is fitted again with all checks of `model fit`.
 
 mod blocks;
+mod load;
 mod text;
 
 use plimsoll_model::fit::{
@@ -14,13 +15,13 @@ use plimsoll_model::fit::{
 };
 use plimsoll_model::run::Limits;
 use plimsoll_model::spec::{Spec, shipped};
-use plimsoll_model::stats::quantile;
 use plimsoll_report::document::Document;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::model_run::{fit_error, model_error};
 use serde::Serialize;
 
 use self::blocks::{Operations, Parameter, STRUCTURES, Structure};
+use self::load::Load;
 use crate::fit::{self, FitRequest, ScoresOut};
 
 /// Numbers of channels that are tried, or numbers of lanes. Lanes are operations that a drive
@@ -30,11 +31,11 @@ const LANES: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 const VARIATIONS: [f64; 8] = [0.03, 0.1, 0.2, 0.3, 0.45, 0.65, 0.9, 1.2];
 /// Minimum factor by which a structure with more blocks must have a smaller error.
 const GAIN_MIN: f64 = 1.25;
+/// Minimum number of rows from which a structure is chosen.
+const ROWS_MIN: usize = 4;
 /// Before the choice, all structures are fitted again whose error is at most this multiple of the
 /// lowest error.
 const CLOSE: f64 = 2.0;
-/// Start value of a limit, relative to the highest rate of the table.
-const LIMIT_START: f64 = 0.98;
 /// Length of the simulations with which structures are compared.
 const QUICK: Limits = Limits { warm_up_ops: 3_000, measure_ops: 6_000 };
 /// Size of each client's file. The distance that the arm of a disk moves depends on this size.
@@ -59,22 +60,6 @@ impl Candidate {
             Some(n) => format!("{name}, {n} {lanes}"),
         }
     }
-}
-
-/// The load that produced a table. In each row, every client keeps the stated number of operations
-/// in flight.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Load {
-    clients: u32,
-    reads: bool,
-    writes: bool,
-    durable_writes: bool,
-    several_sizes: bool,
-    /// Highest rates in the table.
-    ops_per_s_max: f64,
-    bytes_per_s_max: f64,
-    /// Lowest mean latency of the rows.
-    latency_us_min: f64,
 }
 
 /// A new model, in the form of the JSON output.
@@ -150,6 +135,13 @@ pub fn new_model(
     let load = Load::of(table).ok_or_else(|| {
         RunnerError::usage("the table has no row with an I/O size and a read share")
     })?;
+    let rows = table.matrix().count();
+    if rows < ROWS_MIN {
+        return Err(RunnerError::usage(format!(
+            "too few rows: with {rows} rows, several structures fit equally well; at least \
+             {ROWS_MIN} rows with an I/O size and a read share are required"
+        )));
+    }
     let quick = FitOptions { starts: 0, rounds: 1, limits: QUICK, diagnose: false, ..options };
     let candidates: Vec<Candidate> = candidates(table).collect();
     let mut tried = Vec::new();
@@ -202,58 +194,6 @@ pub fn new_model(
         fit: fit::outcome(&fitted, &request.fit)?,
     };
     Ok((text, outcome))
-}
-
-impl Load {
-    /// The number of clients follows from Little's law: rate x mean latency is the number of
-    /// operations in flight. `None` without usable rows.
-    fn of(table: &Measured) -> Option<Self> {
-        let mut clients: Vec<f64> = table
-            .matrix()
-            .map(|row| row.ops_per_s * row.latency_ms * 1e-3 / f64::from(row.depth.unwrap_or(1)))
-            .collect();
-        let clients = quantile(&mut clients, 0.5)?;
-        let size = table.matrix().next().map(|row| row.io_bytes);
-        let max = |rate: fn(&Row) -> f64| table.matrix().map(rate).fold(0.0, f64::max);
-        Some(Self {
-            ops_per_s_max: max(|row| row.ops_per_s),
-            bytes_per_s_max: max(|row| row.ops_per_s * row.io_bytes.unwrap_or(0) as f64),
-            latency_us_min: table
-                .matrix()
-                .map(|row| row.latency_ms * 1e3)
-                .fold(f64::INFINITY, f64::min),
-            clients: (clients + 0.5).clamp(1.0, 1e6) as u32,
-            reads: table.matrix().any(|row| row.read_share != Some(0.0)),
-            writes: table.matrix().any(|row| row.read_share != Some(1.0)),
-            several_sizes: table.matrix().any(|row| Some(row.io_bytes) != size),
-            durable_writes: table.matrix().any(|row| row.durable && row.read_share != Some(1.0)),
-        })
-    }
-
-    /// Returns the start values of a search. The start value of a limit must be low enough to have
-    /// an effect. Otherwise small changes of the limit would change nothing, and the search could
-    /// not improve it. Half of the lowest latency is attributed to the drive, and a quarter to the
-    /// path in each direction.
-    fn start_of(self, parameter: &Parameter) -> f64 {
-        let (low, high) = parameter.bounds;
-        let value = match parameter.field {
-            "baseline_ops_per_s" => LIMIT_START * self.ops_per_s_max,
-            field if field.ends_with("bytes_per_s") => LIMIT_START * self.bytes_per_s_max,
-            "read_us" | "write_us" | "durable_us" => self.latency_us_min / 2.0,
-            "latency_us" => self.latency_us_min / 4.0,
-            _ => libm::sqrt(low * high),
-        };
-        value.clamp(low, high)
-    }
-
-    fn has(self, operations: Operations) -> bool {
-        match operations {
-            Operations::All => true,
-            Operations::Reads => self.reads,
-            Operations::Writes => self.writes,
-            Operations::DurableWrites => self.durable_writes,
-        }
-    }
 }
 
 /// Returns the candidates for a table. A drive with more lanes than operations in flight behaves
@@ -589,5 +529,23 @@ mod tests {
         assert!(text.contains("from = \"assumed: the table has no such operations\""), "{text}");
         let value = Spec::parse("mine", &text).unwrap().value("limit.baseline_ops_per_s").unwrap();
         assert!((value / 6000.0 - 1.0).abs() < 0.05, "{value}");
+    }
+
+    #[test]
+    fn stated_clients_are_used_and_few_rows_are_refused() {
+        let text = "io_kib,read_percent,clients,ops_per_s,latency_ms\n8,100,8,333,23.756\n8,100,16,\
+                    592,26.676\n8,100,64,974,54.69\n";
+        let table = Measured::parse(text).unwrap();
+        assert_eq!(Load::of(&table).unwrap().clients, 16);
+        let fit = FitRequest {
+            table: &table,
+            test_table: None,
+            overrides: &BTreeMap::new(),
+            goals: &Goal::DEFAULTS,
+            options: FitOptions::default(),
+        };
+        let request = NewModelRequest { name: "mine", source: "rows.csv", fit };
+        let says = new_model(&request, &|_| {}).map(|_| ()).unwrap_err().to_string();
+        assert!(says.contains("too few rows: with 3 rows"), "{says}");
     }
 }

@@ -8,7 +8,7 @@
 use plimsoll_evidence::tool_result::{
     Durability, Kind, Latency, Operation, Part, Pattern as ToolPattern, Stage, ToolResult,
 };
-use plimsoll_model::fit::{DEPTH_MAX, Row, Table};
+use plimsoll_model::fit::{DEPTH_MAX, Row, Table, implausible};
 use plimsoll_model::run::Pattern;
 
 /// Maximum difference between the measured and the stated share of reads. They differ because fio
@@ -224,16 +224,21 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
     if ops_per_s <= 0.0 || sum_ns <= 0.0 {
         return Err("its rate or its latency is 0".into());
     }
+    let latency_ms = sum_ns / ops_per_s / 1e6;
+    if let Some(reason) = implausible(Some(io_bytes), ops_per_s, latency_ms) {
+        return Err(reason);
+    }
     Ok(Row {
         line,
         io_bytes: Some(io_bytes),
         pattern,
         read_share: Some(reads_per_s / ops_per_s),
         durable: setting.durability == Some(Durability::EachWrite),
+        clients: None,
         depth: Some(outstanding.most.value as u32),
         bandwidth_mb_per_s: None,
         ops_per_s,
-        latency_ms: sum_ns / ops_per_s / 1e6,
+        latency_ms,
         latency_p99_ms: None,
         read_ops_per_s: reads.map(|_| reads_per_s),
         write_ops_per_s: writes.map(|_| writes_per_s),

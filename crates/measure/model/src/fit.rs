@@ -18,7 +18,7 @@ mod table;
 pub use checks::{Checks, check};
 pub use evaluate::{Point, simulate_row, simulate_rows};
 pub use search::{Fit, FitOptions, FitProgress, Profile, RowScore, Scores, fit, predict, score};
-pub use table::{DEPTH_MAX, Row, Table};
+pub use table::{DEPTH_MAX, Row, Table, implausible};
 
 use crate::spec::ModelError;
 use plimsoll_evidence::cells::TableError;

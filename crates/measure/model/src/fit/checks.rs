@@ -81,8 +81,10 @@ pub fn check(table: &Table, outstanding_max: impl Fn(&Row) -> Option<f64>) -> Ch
         table.matrix().filter_map(|r| r.data_ops_per_s().map(|d| 1.0 - d / r.ops_per_s)).collect();
     let one_way = table.matrix().map(|r| {
         let io = r.io_bytes.unwrap_or(0) as f64;
-        let reads = r.read_ops_per_s.unwrap_or(0.0);
-        let writes = r.write_ops_per_s.unwrap_or(0.0);
+        // Without columns for reads and writes, the operations are divided by the read share.
+        let share = r.read_share.unwrap_or(0.0);
+        let reads = r.read_ops_per_s.unwrap_or(share * r.ops_per_s);
+        let writes = r.write_ops_per_s.unwrap_or((1.0 - share) * r.ops_per_s);
         (reads * (io + protocol_bytes)).max(writes * (io + protocol_bytes))
     });
     let least = |v: &mut dyn Iterator<Item = f64>| v.fold(f64::INFINITY, f64::min);
@@ -144,5 +146,13 @@ mod tests {
         assert_eq!(checks.identity_odd.len(), 1);
         assert!(checks.identity_odd[0].0.starts_with("32 KiB"));
         assert!(!checks.concurrency_impossible.is_empty());
+    }
+
+    #[test]
+    fn the_busiest_row_is_known_without_columns_for_reads_and_writes() {
+        let text = "io_kib,read_percent,ops_per_s,latency_ms\n8,100,974,1\n1024,100,282,1\n1024,50,\
+                    300,1\n";
+        let checks = check(&Table::parse(text).unwrap(), |_| None);
+        assert_eq!(checks.network_bytes_per_s_max, 282.0 * 1_048_576.0);
     }
 }

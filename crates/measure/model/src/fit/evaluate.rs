@@ -42,7 +42,7 @@ pub(crate) fn load_of(spec: &Spec, row: &Row) -> Result<MatrixLoad, ModelError> 
     load.read_share = row.read_share.unwrap_or(load.read_share);
     load.pattern = row.pattern;
     load.durable = row.durable;
-    load.depth = row.depth.unwrap_or(load.depth);
+    (load.clients, load.depth) = row.load_or(load.clients, load.depth);
     Ok(load)
 }
 

@@ -192,7 +192,7 @@ fn groups(rows: &[RowScore], errors: &[Option<f64>], least: f64) -> Vec<Group> {
         let mut of = vec![
             row.io_bytes.map(|bytes| format!("{} KiB", bytes as f64 / 1024.0)),
             row.read_share.map(|share| format!("{:.0} % read", 100.0 * share)),
-            row.depth.map(|depth| format!("{depth} outstanding")),
+            row.outstanding().map(|outstanding| format!("{outstanding} outstanding")),
         ];
         of.push((row.pattern == Pattern::Sequential).then(|| "sequential".to_owned()));
         for name in of.into_iter().flatten() {
@@ -225,6 +225,7 @@ mod tests {
     fn rows(errors: &[(u64, f64)]) -> Vec<RowScore> {
         let row = |(io_kib, error): &(u64, f64)| RowScore {
             row: Row {
+                clients: None,
                 line: 1,
                 io_bytes: Some(io_kib * 1024),
                 pattern: Pattern::Random,

@@ -1,9 +1,9 @@
 //! A measured table: one row for each I/O size and read share.
 //!
 //! [`plimsoll_evidence::cells`] describes the format. The columns are `io_kib`, `pattern` (`random`
-//! or `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `depth` (outstanding
-//! operations of each client, if it differs from the model's load), `bandwidth_mb_per_s`,
-//! `read_ops_per_s`, `write_ops_per_s`, `latency_ms_p99`. Columns with the names that `plimsoll
+//! or `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `clients` and `depth`
+//! (outstanding operations of each client), if they differ from the model's load,
+//! `bandwidth_mb_per_s`, `read_ops_per_s`, `write_ops_per_s`, `latency_ms_p99`. Columns with the names that `plimsoll
 //! sweep --format csv` writes are also accepted. A row without an I/O size, such as a fill, is used
 //! for the checks but not for the fit. Rows of a sweep whose verdict is INVALID are not used at
 //! all.
@@ -27,8 +27,10 @@ pub struct Row {
     pub read_share: Option<f64>,
     /// True if writes were on the medium when they completed (`O_DSYNC`).
     pub durable: bool,
+    /// Number of clients; `None` if the row uses the clients of the model's load.
+    pub clients: Option<u32>,
     /// Number of operations that each client keeps outstanding; `None` if the row uses the depth of
-    /// the model's load.
+    /// the model's load, or a depth of 1 if it states its clients.
     pub depth: Option<u32>,
     /// Published bandwidth in MB/s, in the unit of the table (some tables mean MiB/s).
     pub bandwidth_mb_per_s: Option<f64>,
@@ -53,6 +55,21 @@ impl Row {
         }
     }
 
+    /// Returns the clients and the depth of the row. The arguments are those of the model's load.
+    pub fn load_or(&self, clients: u32, depth: u32) -> (u32, u32) {
+        match self.clients {
+            Some(own) => (own, self.depth.unwrap_or(1)),
+            None => (clients, self.depth.unwrap_or(depth)),
+        }
+    }
+
+    /// Returns the stated number of operations in flight. Without a number of clients, it is the
+    /// number of each client. `None` if the row states neither.
+    pub fn outstanding(&self) -> Option<u32> {
+        let (clients, depth) = self.load_or(1, 1);
+        self.clients.or(self.depth).map(|_| clients.saturating_mul(depth))
+    }
+
     /// Returns a short name of the row, such as `32 KiB, 75 % read`.
     pub fn label(&self) -> String {
         match (self.io_bytes, self.read_share) {
@@ -64,8 +81,8 @@ impl Row {
                 if self.durable {
                     label.push_str(", durable");
                 }
-                if let Some(depth) = self.depth {
-                    label.push_str(&format!(", {depth} outstanding"));
+                if let Some(outstanding) = self.outstanding() {
+                    label.push_str(&format!(", {outstanding} outstanding"));
                 }
                 label
             }
@@ -133,7 +150,7 @@ impl Table {
 /// sum of the depth over all clients.
 type Synonyms = &'static [(&'static str, f64)];
 /// The numeric columns. The first [`NEEDED`] columns are required.
-const COLUMNS: [Synonyms; 9] = [
+const COLUMNS: [Synonyms; 10] = [
     &[("io_kib", 1.0), ("size_kib", 1.0), ("block_kib", 1.0), ("size_bytes", 1.0 / 1024.0)],
     &[("read_percent", 1.0), ("read_share", 1.0)],
     &[("ops_per_s", 1.0), ("rate_per_s", 1.0), ("iops", 1.0)],
@@ -143,19 +160,40 @@ const COLUMNS: [Synonyms; 9] = [
     &[("read_ops_per_s", 1.0), ("read_rate_per_s", 1.0)],
     &[("write_ops_per_s", 1.0), ("write_rate_per_s", 1.0)],
     &[("latency_ms_p99", 1.0), ("latency_us_p99", 1e-3), ("latency_ns_p99", 1e-6)],
+    &[("clients", 1.0), ("threads", 1.0), ("jobs", 1.0), ("numjobs", 1.0)],
 ];
 const NEEDED: usize = 4;
 /// Index of the rate in [`COLUMNS`]. The latency is the next column.
 const RATE: usize = 2;
+/// Indices of the depth and of the clients in [`COLUMNS`].
+const DEPTH: usize = 4;
+const CLIENTS: usize = 9;
 /// Column with the verdict of each row of a sweep.
 const VERDICT: &str = "verdict";
 /// Column with the durability of writes.
 const SYNC: &str = "sync";
-/// Maximum queue depth of a row. It is limited because every operation in flight needs memory in a
-/// simulation.
+/// Maximum number of operations in flight of a row. It is limited because every operation in flight
+/// needs memory in a simulation.
 pub const DEPTH_MAX: f64 = 65_536.0;
 
-fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 9]) -> Result<Row, TableError> {
+/// Largest I/O size, rate and latency of a row. A simulation of larger values would not end.
+const IO_BYTES_MAX: u64 = 1 << 30;
+const OPS_PER_S_MAX: f64 = 1e9;
+const LATENCY_MS_MAX: f64 = 1e8;
+
+/// Returns the reason why no storage has these figures; `None` if they are plausible.
+pub fn implausible(io_bytes: Option<u64>, ops_per_s: f64, latency_ms: f64) -> Option<String> {
+    if let Some(bytes) = io_bytes.filter(|bytes| *bytes > IO_BYTES_MAX) {
+        return Some(format!("an I/O size of {} KiB is above 1 GiB", bytes / 1024));
+    }
+    if ops_per_s > OPS_PER_S_MAX {
+        return Some(format!("a rate of {ops_per_s:e} operations/s is above {OPS_PER_S_MAX:e}"));
+    }
+    (latency_ms > LATENCY_MS_MAX)
+        .then(|| format!("a latency of {latency_ms:e} ms is above {LATENCY_MS_MAX:e} ms"))
+}
+
+fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 10]) -> Result<Row, TableError> {
     let pattern = match line.text("pattern").map(str::to_lowercase).as_deref() {
         None | Some("random") => Pattern::Random,
         Some("sequential") => Pattern::Sequential,
@@ -194,23 +232,37 @@ fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 9]) -> Result<R
     if let Some(share) = read_share.filter(|share| *share > 1.0) {
         return Err(line.error(format!("`read_share` is {share}, not a number from 0 to 1")));
     }
-    let depth = match (number(4)?, columns[4]) {
-        (Some(n), _) if n >= 1.0 && n.fract() == 0.0 && n <= DEPTH_MAX => Some(n as u32),
+    let count = |column: usize| match (number(column)?, columns[column]) {
+        (Some(n), _) if n >= 1.0 && n.fract() == 0.0 && n <= DEPTH_MAX => Ok(Some(n as u32)),
         (Some(n), Some((name, _))) => {
             let reason = format!("a {name} of {n} is not a count from 1 to {DEPTH_MAX}");
-            return Err(line.error(reason));
+            Err(line.error(reason))
         }
-        _ => None,
+        _ => Ok(None),
     };
+    let (mut clients, mut depth) = (count(CLIENTS)?, count(DEPTH)?);
+    // `outstanding` is the sum over all clients.
+    if clients.is_some() && columns[DEPTH].is_some_and(|(name, _)| *name == "outstanding") {
+        (clients, depth) = (depth.or(clients), None);
+    }
+    if f64::from(clients.unwrap_or(1)) * f64::from(depth.unwrap_or(1)) > DEPTH_MAX {
+        return Err(line.error(format!("more than {DEPTH_MAX} operations are in flight")));
+    }
+    let io_bytes = number(0)?.map(|k| (k * 1024.0) as u64).filter(|b| *b > 0);
+    let (ops_per_s, latency_ms) = (positive(2)?, positive(3)?);
+    if let Some(reason) = implausible(io_bytes, ops_per_s, latency_ms) {
+        return Err(line.error(reason));
+    }
     Ok(Row {
         line: line.number,
+        clients,
         depth,
-        io_bytes: number(0)?.map(|k| (k * 1024.0) as u64).filter(|b| *b > 0),
+        io_bytes,
         pattern,
         read_share,
         durable: durable && read_share != Some(1.0),
-        ops_per_s: positive(2)?,
-        latency_ms: positive(3)?,
+        ops_per_s,
+        latency_ms,
         latency_p99_ms: number(8)?.filter(|ms| *ms > 0.0),
         bandwidth_mb_per_s: number(5)?,
         read_ops_per_s: number(6)?,
@@ -310,5 +362,40 @@ mod tests {
             (table.rows[0].depth, table.passed_over),
             (Some(4), vec!["outstanding".to_owned()])
         );
+    }
+
+    #[test]
+    fn operations_in_flight_are_clients_times_depth() {
+        let row = |columns: &str, cells: &str| {
+            let text =
+                format!("io_kib,read_percent,ops_per_s,latency_ms,{columns}\n4,100,1,2,{cells}\n");
+            let table = Table::parse(&text).map_err(|error| error.to_string())?;
+            assert!(table.passed_over.is_empty(), "{:?}", table.passed_over);
+            Ok::<_, String>(table.rows[0].clone())
+        };
+        // The load of the model has 3 clients with a depth of 5.
+        let load = |columns: &str, cells: &str| row(columns, cells).unwrap().load_or(3, 5);
+        assert_eq!(load("clients", "64"), (64, 1));
+        assert_eq!(load("clients,depth", "64,4"), (64, 4));
+        assert_eq!(load("threads,queue_depth", "2,8"), (2, 8));
+        assert_eq!(load("depth", "4"), (3, 4));
+        assert_eq!(load("clients,depth", ","), (3, 5));
+        assert_eq!(load("clients,outstanding", "4,64"), (64, 1), "the sum over all clients");
+        assert!(row("clients,depth", "64,4").unwrap().label().ends_with(", 256 outstanding"));
+        assert!(row("clients,depth", "60000,2").unwrap_err().contains("in flight"));
+        assert!(row("clients", "0").unwrap_err().contains("a clients of 0"));
+    }
+
+    #[test]
+    fn figures_that_no_storage_has_are_refused() {
+        let error = |cells: &str| {
+            let text = format!("io_kib,read_percent,ops_per_s,latency_ms\n{cells}\n");
+            Table::parse(&text).unwrap_err().to_string()
+        };
+        assert!(error("4,100,1e300,0.1").starts_with("line 2: a rate of 1e300 operations/s"));
+        assert!(error("1e15,100,1000,0.1").contains("is above 1 GiB"));
+        assert!(error("4,100,1000,1e300").contains("a latency of 1e300 ms"));
+        let largest = "io_kib,read_percent,ops_per_s,latency_ms\n1048576,100,1e9,0.1\n";
+        assert!(Table::parse(largest).is_ok());
     }
 }

@@ -24,8 +24,8 @@ use crate::notes;
         pool.groups=4 --with pool.width=6 --with pool.parity=2 \\\n      --with \
         records.record_bytes=131072 --with arc.unit_bytes=131072 --with \
         pool.chunk_bytes=131072\n\nA table is CSV with the columns io_kib, pattern, read_percent, \
-        ops_per_s, latency_ms, and\noptionally depth (operations in flight of each client), \
-        bandwidth_mb_per_s, read_ops_per_s,\nwrite_ops_per_s. The CSV of a sweep is a table too. \
+        ops_per_s, latency_ms, and\noptionally clients, depth (operations in flight of each client), \
+        bandwidth_mb_per_s,\nread_ops_per_s, write_ops_per_s. The CSV of a sweep is a table too. \
         Lines with # are comments.\nResults of another tool (fio JSON, a directory of results) are \
         tables too: a row is one job,\nor a group of jobs that ran together.\n\nExit codes: 0 \
         FITTED or PREDICTED; 3 DOES NOT FIT (the fitted rows miss a goal)."
