@@ -263,4 +263,28 @@ mod tests {
         let text = plimsoll_report::text::document(&found.document(), &Style::default());
         insta::assert_snapshot!(text);
     }
+
+    #[test]
+    fn rows_of_other_tools_and_their_percentiles_are_predicted() {
+        let mut text =
+            "io_kib,pattern,read_percent,sync,depth,ops_per_s,latency_ms,latency_ms_p99\n"
+                .to_owned();
+        for io_kib in [4, 8, 16, 32] {
+            for depth in [1, 2, 4] {
+                let (rate, ms) =
+                    (1e5 * f64::from(depth) / f64::from(io_kib), f64::from(io_kib) / 100.0);
+                text.push_str(&format!(
+                    "{io_kib},random,0,dsync,{depth},{rate},{ms},{}\n",
+                    3.0 * ms
+                ));
+            }
+        }
+        let cell = ["io_kib=12,depth=2".to_owned()];
+        let rows = plimsoll_model::fit::Table::parse(&text).unwrap();
+        for table in [MeasuredTable::of_rows(&rows, &[]), MeasuredTable::parse(&text, &[])] {
+            let found = predict(&table.unwrap(), &cell, &|_| {}).unwrap();
+            let p99 = found.cells[0].figures["latency_ms_p99"].value;
+            assert!((p99 / 0.36 - 1.0).abs() < 0.05, "{found:?}");
+        }
+    }
 }

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::cells::{Cells, Line, TableError};
+use plimsoll_model::fit::Table as Measured;
+use plimsoll_model::run::Pattern;
 use plimsoll_runner::error::RunnerError;
 
 /// Names of columns that are axes by default.
-const AXES: [&str; 16] = [
+const AXES: [&str; 17] = [
     "io_kib",
     "size_kib",
     "block_kib",
@@ -20,14 +22,17 @@ const AXES: [&str; 16] = [
     "clients",
     "threads",
     "jobs",
+    "numjobs",
     "files",
     "nodes",
     "layout",
 ];
 const FIGURE_ENDS: [&str; 5] = ["_per_s", "_ms", "_us", "_ns", "iops"];
-/// Text that the tables of `plimsoll sweep` have in the names of latency columns, such as
-/// `latency_ns_p99`.
-const LATENCY_PART: &str = "latency_ns_";
+/// Parts of the names of latency columns, such as `latency_ns_p99` and `latency_ms_p99`.
+const LATENCY_PARTS: [&str; 3] = ["latency_ns_", "latency_us_", "latency_ms_"];
+/// Columns of a table that was made from results of another tool.
+const ROW_COLUMNS: &str =
+    "io_kib,pattern,read_percent,sync,depth,ops_per_s,latency_ms,latency_ms_p99";
 
 #[derive(Debug)]
 pub struct MeasuredTable {
@@ -173,7 +178,7 @@ impl MeasuredTable {
         let is_axis = |name: &str| AXES.contains(&name) || more_axes.iter().any(|n| n == name);
         let is_figure = |name: &str| {
             let is_known = FIGURE_ENDS.iter().any(|end| name.ends_with(end));
-            !is_axis(name) && (is_known || name.contains(LATENCY_PART))
+            !is_axis(name) && (is_known || LATENCY_PARTS.iter().any(|part| name.contains(part)))
         };
         let names: Vec<&str> = cells.names().collect();
         let with_axes = |line: &Line<'_>| {
@@ -225,6 +230,25 @@ impl MeasuredTable {
         let ignored = names.iter().filter(|name| !is_axis(name) && !is_figure(name));
         let ignored = ignored.map(|name| (*name).to_owned()).collect();
         Ok(Self { axes, constants, points, figures, ignored, invalid_rows })
+    }
+
+    /// Creates a table from results of another tool. Its axes are the settings of the jobs.
+    ///
+    /// # Errors
+    /// See [`MeasuredTable::parse`].
+    pub fn of_rows(rows: &Measured, more_axes: &[String]) -> Result<Self, RunnerError> {
+        let mut text = ROW_COLUMNS.to_owned();
+        for row in rows.matrix() {
+            let kib = row.io_bytes.unwrap_or(0) as f64 / 1024.0;
+            let pattern = if row.pattern == Pattern::Sequential { "sequential" } else { "random" };
+            let percent = 100.0 * row.read_share.unwrap_or(0.0);
+            let sync = if row.durable { "dsync" } else { "none" };
+            let depth = row.outstanding().unwrap_or(1);
+            let (rate, ms) = (row.ops_per_s, row.latency_ms);
+            let p99 = row.latency_p99_ms.map(|ms| ms.to_string()).unwrap_or_default();
+            text.push_str(&format!("\n{kib},{pattern},{percent},{sync},{depth},{rate},{ms},{p99}"));
+        }
+        Self::parse(&text, &[more_axes, &["sync".to_owned()]].concat())
     }
 
     /// Parses a cell, such as `io_kib=16,read_percent=70`.

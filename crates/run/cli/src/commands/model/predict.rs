@@ -6,6 +6,7 @@ use clap::Args;
 use plimsoll_fitting::prediction::{self, MeasuredTable};
 
 use super::show;
+use super::table::{Source, read_source};
 use crate::commands::bundle;
 use crate::common::Globals;
 use crate::error::CliError;
@@ -19,7 +20,9 @@ use crate::notes;
   plimsoll model predict fio.csv --axis numjobs --cell 'block_kib=8,numjobs=3,pattern=random'
 
 A table is CSV. Axes are columns such as io_kib, pattern, read_percent, depth, clients and threads;
-figures are columns whose names end with _per_s, iops, _ms, _us or _ns. The prediction interpolates
+figures are columns whose names end with _per_s, iops, _ms, _us or _ns, or contain latency_ms_.
+In results of other tools, axes are io_kib, pattern, read_percent, sync and depth (operations in
+flight). The prediction interpolates
 between rows, never outside their range. To compute an interval, each row is predicted without the
 rows that have the same value on an axis. The interval is wide enough for nine of ten of these
 predictions. See docs/models.md.
@@ -27,7 +30,7 @@ predictions. See docs/models.md.
 Exit codes: 0 PREDICTED; 3 NOT PREDICTED: a cell is outside the measured range,
 or lies between two values of an axis that has only these two values.")]
 pub struct Options {
-    /// The measured table.
+    /// The measured table, or results of another tool: a file or a directory.
     data: PathBuf,
     /// Cell to predict: a value for each axis.
     #[arg(long, value_name = "AXIS=VALUE,...", required = true)]
@@ -39,10 +42,10 @@ pub struct Options {
 
 /// Predicts the cells.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
-    let path = options.data.display();
-    let text = std::fs::read_to_string(&options.data)
-        .map_err(|error| CliError::usage(format!("cannot read {path}: {error}")))?;
-    let table = MeasuredTable::parse(&text, &options.axis)?;
+    let table = match read_source(&options.data, common)? {
+        Source::Text(text) => MeasuredTable::parse(&text, &options.axis)?,
+        Source::Results(rows) => MeasuredTable::of_rows(&rows, &options.axis)?,
+    };
     let note = |text: &str| {
         if !common.quiet {
             notes::tell(text);

@@ -12,13 +12,30 @@ use crate::common::Globals;
 use crate::error::CliError;
 use crate::notes;
 
-/// Reads a table, or the results of another tool: a file, a directory or an archive.
+/// Contents of a file or a directory with measurements.
+pub(super) enum Source {
+    /// Text of a CSV table.
+    Text(String),
+    /// Results of another tool.
+    Results(Measured),
+}
+
+/// Reads a table to which a model can be fitted.
 pub(super) fn read(path: &Path, common: &Globals) -> Result<Measured, CliError> {
+    match read_source(path, common)? {
+        Source::Text(text) => Measured::parse(&text)
+            .map_err(|error| CliError::usage(format!("{}: {error}", path.display()))),
+        Source::Results(table) => Ok(table),
+    }
+}
+
+/// Reads a table, or the results of another tool: a file, a directory or an archive.
+pub(super) fn read_source(path: &Path, common: &Globals) -> Result<Source, CliError> {
     let wrong = |why: String| CliError::usage(format!("{}: {why}", path.display()));
     match std::fs::read(path) {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) if detect(text.as_bytes()).is_none_or(|format| format == Format::Table) => {
-                return Measured::parse(&text).map_err(|error| wrong(error.to_string()));
+                return Ok(Source::Text(text));
             }
             _ => (),
         },
@@ -38,5 +55,5 @@ pub(super) fn read(path: &Path, common: &Globals) -> Result<Measured, CliError> 
     if !common.quiet {
         left_out.iter().for_each(|line| notes::tell(&format!("not used: {line}")));
     }
-    Ok(table)
+    Ok(Source::Results(table))
 }
