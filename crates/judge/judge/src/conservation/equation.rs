@@ -72,15 +72,11 @@ impl Equation<'_> {
 
     /// Returns the finding on a failed equation, with the numbers.
     pub fn failure(&self) -> Finding {
-        let mut says = format!(
-            "{} = {}, but {} is {}",
-            self.left_says,
-            (self.format_value)(self.left.value),
-            self.right_says,
-            (self.format_value)(self.right.value),
-        );
+        let [left, right] =
+            format::distinct(self.format_value, [self.left.value, self.right.value]);
+        let mut says = format!("{} = {left}, but {} is {right}", self.left_says, self.right_says);
         if self.left.value > 0.0 && self.right.value > 0.0 {
-            says.push_str(&format!(": {} apart", format::times(self.ratio())));
+            says.push_str(&format!(": {}", format::apart(self.ratio())));
             if let Some(slip) = self.slip() {
                 says.push_str(&format!(", the ratio of {slip}"));
             }
@@ -139,6 +135,13 @@ mod tests {
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].fields[2], "a", "{findings:?}");
         assert!(findings[0].says.contains("a × b = 7, but the product is 6"));
+    }
+
+    #[test]
+    fn figures_that_differ_by_little_are_printed_with_more_digits() {
+        let product = Figure::exact(222.06, "d");
+        let says = equation(&[], &product, 222.13).failure().says;
+        assert_eq!(says, "a × b = 222.13, but the product is 222.06: 0.032 % apart");
     }
 
     #[test]

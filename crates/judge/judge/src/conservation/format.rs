@@ -96,9 +96,49 @@ pub fn times(ratio: f64) -> String {
     format!("{} times", number((ratio * 1000.0).round() / 1000.0))
 }
 
+/// Formats two different values with enough digits to distinguish them.
+pub fn distinct(format_value: ValueFormatter, values: [f64; 2]) -> [String; 2] {
+    let texts = values.map(format_value);
+    if texts[0] != texts[1] || values[0] == values[1] {
+        return texts;
+    }
+    let is_digit = |c: char| c.is_ascii_digit() || "-.,".contains(c);
+    let end = texts[0].find(|c| !is_digit(c)).unwrap_or(texts[0].len());
+    let (digits, unit) = texts[0].split_at(end);
+    let Ok(shown) = digits.replace(',', "").parse::<f64>() else { return texts };
+    // Each unit is a power of ten.
+    let factor = 10f64.powf((values[0] / shown).log10().round());
+    let precise =
+        |decimals: usize| values.map(|value| format!("{:.decimals$}{unit}", value / factor));
+    (0..=9).map(precise).find(|texts| texts[0] != texts[1]).unwrap_or(texts)
+}
+
+/// Formats the ratio of two values, which is at least 1, such as `1.64 times apart` or `0.003 %
+/// apart`.
+pub fn apart(ratio: f64) -> String {
+    match (ratio - 1.0) * 100.0 {
+        percent if percent < 0.001 => "less than 0.001 % apart".into(),
+        percent if percent < 0.1 => format!("{percent:.3} % apart"),
+        _ => format!("{} apart", times(ratio)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn different_values_are_printed_differently() {
+        let per_s = |rate| format!("{}/s", number(rate));
+        assert_eq!(distinct(per_s, [222.13, 222.06]), ["222.13/s", "222.06/s"]);
+        assert_eq!(distinct(per_s, [269_106.2, 269_105.8]), ["269106.2/s", "269105.8/s"]);
+        assert_eq!(distinct(time, [66.868e6, 66.871e6]), ["66.868 ms", "66.871 ms"]);
+        assert_eq!(distinct(bytes, [4096.0, 8192.0]), ["4.096 kB", "8.192 kB"]);
+        assert_eq!(distinct(number, [7.0, 7.0]), ["7", "7"]);
+        assert_eq!(apart(1.000_04), "0.004 % apart");
+        assert_eq!(apart(1.000_000_4), "less than 0.001 % apart");
+        assert_eq!(apart(1.64), "1.64 times apart");
+    }
 
     #[test]
     fn figures_read_as_an_engineer_writes_them() {

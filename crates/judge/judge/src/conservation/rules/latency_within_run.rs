@@ -72,13 +72,12 @@ fn compare_with_run(
         return None;
     }
     let ratio = longest.value / length.value;
+    let [longest_says, length_says] = format::distinct(format::time, [longest.value, length.value]);
     let late = format::time(longest.value - length.value);
     let mut says = format!(
-        "{}the {word} latency is {}, but the rates were computed with a run time of {}: operations \
-         that ended {late} or more after this time are included",
+        "{}the {word} latency is {longest_says}, but the rates were computed with a run time of \
+         {length_says}: operations that ended {late} or more after this time are included",
         whose(part, operation),
-        format::time(longest.value),
-        format::time(length.value),
     );
     let mut fields = vec![longest.field.clone(), window.field.clone()];
     if let Some((stated, of)) = bandwidth(part, operation) {

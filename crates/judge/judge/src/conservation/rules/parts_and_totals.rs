@@ -94,13 +94,12 @@ fn of_population(population: &Population, claim: &Claim, made: Span) -> Finding 
         Formula::Percentile(quantile) => format!("{} of", format::quantile(quantile)),
         other => format!("{} of", noun(other)),
     };
+    let [made, total] = format::distinct(format_value, [made.value, claim.total.value]);
     let says = format!(
-        "{formula} {} of {} {} is {}, but the result states {}",
+        "{formula} {} of {} {} is {made}, but the result states {total}",
         population.what,
         format::number(population.values.len() as f64),
         population.of,
-        format_value(made.value),
-        format_value(claim.total.value)
     );
     Finding::new(Severity::Impossible, says)
         .with_fields([&claim.total.field, &population.field])
@@ -173,16 +172,14 @@ fn finding(combined: &Aggregate, made: Span, total: Span) -> Finding {
         Formula::Stddev => "have a standard deviation of",
         Formula::Between | Formula::Percentile(_) => "lie between",
     };
-    let value = if combined.formula == Formula::Between {
-        format!("{} and {}", format::number(made.least), format::number(made.most))
-    } else {
-        format::number(made.value)
-    };
+    let [mut value, given] = format::distinct(format::number, [made.value, total.value]);
+    if combined.formula == Formula::Between {
+        value = format!("{} and {}", format::number(made.least), format::number(made.most));
+    }
     let parts = match combined.of.len() {
         1 => "its only part is".to_owned(),
         count => format!("{count} parts {formula}"),
     };
-    let given = format::number(total.value);
     let mut says = format!("{}: {parts} {value}, but the result states {given}", combined.what);
     if made.value > 0.0 && total.value > 0.0 {
         let ratio = if made.value > total.value {
@@ -190,7 +187,7 @@ fn finding(combined: &Aggregate, made: Span, total: Span) -> Finding {
         } else {
             total.value / made.value
         };
-        says.push_str(&format!(" ({} apart)", format::times(ratio)));
+        says.push_str(&format!(" ({})", format::apart(ratio)));
     }
     let parts = combined.of.iter().take(8).map(|figure| figure.field.clone());
     Finding::new(Severity::Impossible, says)

@@ -43,12 +43,12 @@ fn order(outcome: &mut RuleResult, latency: &Latency, whose: &str) {
             continue;
         }
         outcome.check((low.ns.least > high.ns.most).then(|| {
+            let [low_says, high_says] =
+                format::distinct(format::time, [low.ns.value, high.ns.value]);
             let says = format!(
-                "{whose}{} is {}, but {} is only {}",
+                "{whose}{} is {low_says}, but {} is only {high_says}",
                 format::quantile(low.quantile),
-                format::time(low.ns.value),
                 format::quantile(high.quantile),
-                format::time(high.ns.value)
             );
             Finding::new(Severity::Impossible, says)
                 .with_fields([&high.ns.field, &low.ns.field])
