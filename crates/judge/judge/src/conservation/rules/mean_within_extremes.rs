@@ -2,6 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Figure, Latency, Operation, Part, Stage, ToolResult};
 
+use super::super::equation::{Equation, failures};
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{first, latency_shares, usable, whose};
 
@@ -18,7 +19,8 @@ const STAGES_SLACK: f64 = 0.02;
 pub const RULE: Rule = Rule {
     id: "mean-within-extremes",
     asks: "can the mean, extremes, deviation and percentiles describe the same latencies?",
-    explains: "A mean is between the minimum and the maximum. If n values are not negative, none of \
+    explains: "A mean is between the minimum and the maximum. If the result states the sum of the \
+               latencies, the mean is this sum divided by their number. If n values are not negative, none of \
                them is greater than n times their mean. A share 1 - q of the values is at least \
                p(q), so the mean is at least (1 - q) × p(q) (A. Markov). All percentiles together \
                yield a lower and an upper bound of the mean. The deviation limits the distance of a \
@@ -42,6 +44,13 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             for bound in bounds(&stated) {
                 outcome.checked += 1;
                 outcome.findings.extend(bound.finding(&whose));
+            }
+            if let Some(equation) = quotient(latency) {
+                outcome.checked += 1;
+                outcome.findings.extend(failures(&[equation]).into_iter().map(|mut finding| {
+                    finding.says.insert_str(0, &whose);
+                    finding.with_request("the histogram behind these figures")
+                }));
             }
         }
         stages(&mut outcome, part, operation);
@@ -119,12 +128,10 @@ impl Bound<'_> {
         if self.less.least <= self.more.most + slack {
             return None;
         }
+        let [less, more] = format::distinct(format::time, [self.less.value, self.more.value]);
         let says = format!(
-            "{whose}{} is {}, which is more than {} {}",
-            self.less_says,
-            format::time(self.less.value),
-            self.more_says,
-            format::time(self.more.value)
+            "{whose}{} is {less}, which is more than {} {more}",
+            self.less_says, self.more_says
         );
         Some(
             Finding::new(Severity::Impossible, says)
@@ -132,6 +139,25 @@ impl Bound<'_> {
                 .with_request("the histogram behind these figures"),
         )
     }
+}
+
+/// Returns the equation between the mean and the stated sum and number of the latencies.
+fn quotient(latency: &Latency) -> Option<Equation<'_>> {
+    let figure = |figure| Option::as_ref(figure).filter(|figure| usable(figure));
+    let (sum, count) = (figure(&latency.sum_ns)?, figure(&latency.count)?);
+    let mean = figure(&latency.mean_ns)?;
+    Some(Equation {
+        left_says: format!(
+            "{} / {} operations",
+            format::time(sum.value),
+            format::number(count.value)
+        ),
+        left: Span::from(sum).over(count.into())?,
+        right_says: "the mean".into(),
+        right: mean.into(),
+        format_value: format::time,
+        figures: vec![mean, sum, count],
+    })
 }
 
 fn bounds<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
@@ -381,6 +407,17 @@ mod tests {
         assert!(with(|l| l.stddev_ns = exact(400e3, "stddev")).contains("the deviation is 400 us"));
         assert!(with(|l| l.stddev_ns = exact(10e3, "stddev")).contains("p99.9 is 1 ms"));
         assert!(with(|l| l.max_ns = exact(1e9, "max")).contains("1,000 latencies with a mean"));
+    }
+
+    #[test]
+    fn the_mean_is_the_sum_divided_by_the_number() {
+        let with = |sum: f64| found(Latency { sum_ns: exact(sum, "sum"), ..latency() });
+        assert_eq!(with(158e6), Vec::<String>::new());
+        let says = with(258e6).join("; ");
+        assert!(
+            says.contains("258 ms / 1,000 operations = 258 us, but the mean is 158 us"),
+            "{says}"
+        );
     }
 
     #[test]
