@@ -17,6 +17,11 @@ const NS_PER_MS: f64 = 1e6;
 /// Maximum relative deviation of the sum of rates from events / time. They differ because the rates
 /// exclude the final flush.
 const EVENTS_SLACK: f64 = 0.02;
+/// Maximum difference between the printed time and the time by which sysbench divides. It reads the
+/// clock once for each of the two. In between it merges the histogram and the timers of all threads
+/// (`report_cumulative` in sysbench.c; before 1.0, `cumulative_timer1` and `cumulative_timer2`). The
+/// largest difference in published results is 3 ms.
+const CLOCKS_NS: f64 = 20e6;
 
 /// Ratio of the two bounds of a histogram bin. sysbench computes percentiles from 1,024 bins
 /// between 1 us and 100 s. Versions before 1.0 have 1,000 bins.
@@ -36,11 +41,18 @@ fn binned(figure: Figure) -> Figure {
 /// First line of the statistics of a database test, in versions before 1.0 and in later versions.
 const OLTP: [&str; 2] = ["OLTP test statistics:", "SQL statistics:"];
 
-/// Returns true if the text is a report of sysbench's fileio or OLTP test.
+/// Returns true if the text is a report of sysbench's fileio or OLTP test. The text may be only the
+/// start of a long file, which contains intervals, but not the report yet.
 #[must_use]
 pub fn is(text: &str) -> bool {
     let words = ["reads/s:", "total file size", OLTP[0], OLTP[1]];
     text.contains("sysbench ") && words.iter().any(|word| text.contains(word))
+        || text.lines().any(is_version) && intervals(text).is_some()
+}
+
+fn is_version(line: &str) -> bool {
+    let version = line.strip_prefix("sysbench ");
+    version.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// Reads all sysbench reports in a text.
@@ -48,11 +60,7 @@ pub fn is(text: &str) -> bool {
 /// # Errors
 /// The report contains no figures.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
-    let begins = |line: &str| {
-        let version = line.strip_prefix("sysbench ");
-        version.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    runs::read_each(text, begins, |text| {
+    runs::read_each(text, is_version, |text| {
         let reports = text.lines().any(|line| line.ends_with("] Checkpoint report:"));
         if reports { read_checkpoints(text, file) } else { one(text, file, None) }
     })
@@ -67,13 +75,15 @@ fn read_checkpoints(text: &str, file: &str) -> Result<ToolResult, String> {
     let starts: Vec<usize> = lines().filter(|(_, line)| begins(line)).map(|(at, _)| at).collect();
     let first = *starts.first().ok_or("it contains no report: the run did not finish")?;
     let mut all: Option<ToolResult> = None;
+    // Before version 1.0, the time was counted from the previous report, like the events.
+    let from_start = version(text).is_some_and(|version| !version.starts_with("0."));
     let (mut total, mut time) = (Operation::default(), None::<Figure>);
     for (index, start) in starts.iter().enumerate() {
         let end = starts.get(index + 1).copied().unwrap_or(usize::MAX);
         let is_part = |at: usize| at < first || (*start..end).contains(&at);
         let report = lines().map(|(at, line)| if is_part(at) { line } else { "" });
         let report = report.collect::<Vec<_>>().join("\n");
-        let mut read = one(&report, file, time.as_ref())?;
+        let mut read = one(&report, file, time.as_ref().filter(|_| from_start))?;
         time = of(&self::lines(&report), "total time", Digits::Rounded, NS_PER_S);
         for part in &mut read.parts {
             part.name = format!("report {}", index + 1);
@@ -93,7 +103,7 @@ fn read_checkpoints(text: &str, file: &str) -> Result<ToolResult, String> {
         }
     }
     let mut all = all.ok_or("it contains no report")?;
-    let operations = vec![total];
+    let (operations, time) = (vec![total], time.filter(|_| from_start));
     all.parts.push(Part { window_ns: time, operations, is_total: true, ..Part::default() });
     Ok(all)
 }
@@ -101,13 +111,38 @@ fn read_checkpoints(text: &str, file: &str) -> Result<ToolResult, String> {
 /// Returns the time that a report covers, since the start or since the previous report.
 fn window(all: &Lines<'_>, before: Option<&Figure>) -> Option<Figure> {
     let total = of(all, "total time", Digits::Rounded, NS_PER_S)?;
-    let Some(before) = before else { return Some(total) };
+    let (from, least, most) = before.map_or((0.0, 0.0, 0.0), |b| (b.value, b.least, b.most));
     Some(Figure {
-        value: total.value - before.value,
-        least: total.least - before.most,
-        most: total.most - before.least,
+        value: total.value - from,
+        least: total.least - most - CLOCKS_NS,
+        most: total.most - least + CLOCKS_NS,
         ..total
     })
+}
+
+/// Returns true if sysbench limits the rate (`--rate`). A transaction then waits in a queue until a
+/// thread is free, and its latency includes this time (`queue_time` in sb_timer.h). The number of
+/// threads does not limit the number of waiting transactions.
+fn is_paced(text: &str) -> bool {
+    text.contains("Target transaction rate")
+}
+
+/// Number of threads, each of which runs one operation at a time.
+fn outstanding(text: &str, threads: Option<Figure>) -> Option<Outstanding> {
+    threads.filter(|_| !is_paced(text)).map(|most| Outstanding { most, kept: true })
+}
+
+/// Reads the sum of the latencies and their number. A report while the load is running, such as that
+/// of a checkpoint, reads the number slightly earlier than the sum.
+fn sum_and_count(all: &Lines<'_>, window: Option<&Figure>) -> (Option<Figure>, Option<Figure>) {
+    let before_1_0 = "total time taken by event execution";
+    let sum = of(all, "sum", Digits::Rounded, NS_PER_MS)
+        .or_else(|| of(all, before_1_0, Digits::Rounded, NS_PER_S));
+    let window_ns = window.map(|window| window.value).filter(|window| *window > CLOCKS_NS);
+    let count = of(all, "total number of events", Digits::Exact, 1.0)
+        .zip(window_ns)
+        .map(|(count, window_ns)| count.widened(CLOCKS_NS / window_ns));
+    (sum, count)
 }
 
 /// Reads a report on transactions, which states their number, rate and latency, and the number of
@@ -131,8 +166,14 @@ fn oltp(text: &str, file: &str, before: Option<&Figure>) -> Result<ToolResult, S
     operation.count.extend(figure(count.trim(), Digits::Exact, 1.0, place("count")));
     let rate = rate.split_whitespace().next().unwrap_or_default();
     operation.rate_per_s.extend(figure(rate, Digits::Rounded, 1.0, place("per sec.")));
+    // Since version 1.0, an event is a transaction. Before, a test could run other events as well.
+    if text.contains(OLTP[1]) {
+        operation.count.extend(of(&all, "total number of events", Digits::Exact, 1.0));
+    }
+    let window_ns = window(&all, before);
     operation.latencies.extend(latency(Stage::Total, |l| {
         (l.min_ns, l.mean_ns, l.max_ns) = (time("min"), time("avg"), time("max"));
+        (l.sum_ns, l.count) = sum_and_count(&all, window_ns.as_ref());
         for percent in [95, 99] {
             let names =
                 [format!("approx.  {percent} percentile"), format!("{percent}th percentile")];
@@ -140,14 +181,9 @@ fn oltp(text: &str, file: &str, before: Option<&Figure>) -> Result<ToolResult, S
             l.percentiles.extend(percentile(f64::from(percent), at.map(binned)));
         }
     }));
-    let most = of(&all, "Number of threads", Digits::Exact, 1.0);
-    let paced = text.contains("Target transaction rate");
-    let setting = Setting {
-        threads: most.clone(),
-        outstanding: most.map(|most| Outstanding { most, kept: !paced }),
-        ..Setting::default()
-    };
-    let window_ns = window(&all, before);
+    let threads = of(&all, "Number of threads", Digits::Exact, 1.0);
+    let setting =
+        Setting { outstanding: outstanding(text, threads.clone()), threads, ..Setting::default() };
     let query = |name: &str| of(&all, name, Digits::Exact, 1.0);
     if let (Some(read), Some(write), Some(other), Some(total)) =
         (query("read"), query("write"), query("other"), query("total"))
@@ -227,12 +263,8 @@ fn one(text: &str, file: &str, before: Option<&Figure>) -> Result<ToolResult, St
     let sync = text.contains("Using synchronous I/O mode");
     // With `--file-fsync-all`, a write and its flush count as one event.
     let flushes_each = text.contains("Calling fsync() after each write operation");
-    let paced = text.contains("Target transaction rate");
     part.setting = Setting {
-        outstanding: threads
-            .clone()
-            .filter(|_| sync)
-            .map(|most| Outstanding { most, kept: !paced }),
+        outstanding: outstanding(text, threads.clone().filter(|_| sync)),
         threads,
         pattern: pattern(text),
         durability: (text.contains("Periodic FSYNC enabled") || flushes_each)
@@ -285,8 +317,7 @@ fn one(text: &str, file: &str, before: Option<&Figure>) -> Result<ToolResult, St
     events.latencies.extend(latency(Stage::Total, |l| {
         (l.min_ns, l.mean_ns, l.max_ns) =
             (rounded("min", NS_PER_MS), rounded("avg", NS_PER_MS), rounded("max", NS_PER_MS));
-        l.sum_ns = rounded("sum", NS_PER_MS);
-        l.count = events.count.first().cloned();
+        (l.sum_ns, l.count) = sum_and_count(&all, part.window_ns.as_ref());
         l.percentiles.extend(percentile(95.0, rounded("95th percentile", NS_PER_MS).map(binned)));
         l.percentiles.extend(percentile(99.0, rounded("99th percentile", NS_PER_MS).map(binned)));
     }));
@@ -366,6 +397,7 @@ fn before_1_0(
     whole.latencies.extend(latency(Stage::Total, |l| {
         let ms = |name: &str| of_ms(all, name);
         (l.min_ns, l.mean_ns, l.max_ns) = (ms("min"), ms("avg"), ms("max"));
+        (l.sum_ns, l.count) = sum_and_count(all, part.window_ns.as_ref());
         l.percentiles.extend(percentile(95.0, ms("approx.  95 percentile").map(binned)));
         l.percentiles.extend(percentile(99.0, ms("approx.  99 percentile").map(binned)));
     }));
@@ -395,143 +427,4 @@ fn pattern(text: &str) -> Option<Pattern> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    // This text has the format of sysbench 1.0.20.
-    const SYSBENCH: &str = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nNumber of threads: 1\n4 files, 16MiB \
-        each\n64MiB total file size\nBlock size 16KiB\nPeriodic FSYNC enabled, calling fsync() each 100 requests.\nUsing \
-        synchronous I/O mode\nDoing sequential write (creation) test\n\nFile operations:\n    reads/s:  0.00\n    \
-        writes/s:                     6121.06\n    fsyncs/s:                     246.17\n\nThroughput:\n    read, MiB/s:  \
-        0.00\n    written, MiB/s:               95.64\n\nGeneral statistics:\n    total time:   3.0200s\n    total number \
-        of events:              19240\n\nLatency (ms):\n         min:  0.00\n         avg:  0.16\n         max:  \
-        13.17\n         95th percentile:  0.04\n         sum:  2993.18\n";
-
-    #[test]
-    fn sysbench_is_read() {
-        assert!(is(SYSBENCH));
-        let reported = read(SYSBENCH, "s.txt").unwrap().remove(0);
-        let part = &reported.parts[0];
-        assert_eq!(part.operations.len(), 3, "writes, flushes, and all of them");
-        assert_eq!(part.operations[0].size_bytes.as_ref().unwrap().value, 16384.0);
-        assert_eq!(part.operations[2].latencies[0].max_ns.as_ref().unwrap().value, 13.17e6);
-        assert_eq!(part.window_ns.as_ref().unwrap().value, 3.02e9);
-        assert_eq!(part.setting.pattern, Some(Pattern::Sequential));
-        assert!(read("sysbench 1.0\n64MiB total file size\n", "x").is_err());
-    }
-
-    fn findings(reported: &ToolResult) -> Vec<String> {
-        use plimsoll_judge::conservation::{DeclaredFacts, audit};
-        let findings = audit(reported, &DeclaredFacts::default()).findings;
-        findings.into_iter().map(|finding| finding.says).collect()
-    }
-
-    #[test]
-    fn a_write_and_its_flush_are_one_event() {
-        let text = SYSBENCH
-            .replace(
-                "Periodic FSYNC enabled, calling fsync() each 100 requests.",
-                "Calling fsync() after each write operation.",
-            )
-            .replace("246.17", "6121.06")
-            .replace("19240", "18486");
-        let reported = read(&text, "s.txt").unwrap().remove(0);
-        assert_eq!(findings(&reported), [""; 0]);
-        assert_eq!(reported.parts[0].setting.durability, Some(Durability::Flushed));
-        for (from, to) in
-            [("fsyncs/s:                     6121.06", "fsyncs/s: 1.06"), ("18486", "24972")]
-        {
-            assert!(text.contains(from));
-            let reported = read(&text.replace(from, to), "s.txt").unwrap().remove(0);
-            assert!(!findings(&reported).is_empty(), "{to}");
-        }
-    }
-
-    #[test]
-    fn merged_requests_have_up_to_the_stated_size() {
-        let merging = "Merging requests up to 64KiB for sequential IO.\nPeriodic";
-        let text = SYSBENCH.replace("Periodic", merging).replace("95.64", "382.56");
-        let reported = read(&text, "s.txt").unwrap().remove(0);
-        assert_eq!(findings(&reported), [""; 0]);
-        assert_eq!(reported.parts[0].operations[0].size_bytes.as_ref().unwrap().value, 65536.0);
-        let more = read(&text.replace("382.56", "483.56"), "s.txt").unwrap().remove(0);
-        assert_eq!(findings(&more).len(), 1);
-    }
-
-    #[test]
-    fn each_checkpoint_is_a_part() {
-        let at = SYSBENCH.find("File operations:").unwrap();
-        let (head, report) = SYSBENCH.split_at(at);
-        let second = report
-            .replace("3.0200s", "6.0200s")
-            .replace("6121.06", "6161.67")
-            .replace("95.64", "96.28");
-        let text = format!("{head}[ 3s ] Checkpoint report:\n\n{report}\n\n{second}");
-        let all = read(&text, "s.txt").unwrap();
-        assert_eq!((all.len(), findings(&all[0])), (1, vec![]));
-        let [first, last, total] = &all[0].parts[..] else { panic!("{:?}", all[0].parts) };
-        assert_eq!(first.operations[0].rate_per_s[0].value, 6121.06);
-        assert_eq!(last.window_ns.as_ref().unwrap().value, 3e9);
-        assert!(last.operations[0].rate_per_s[0].field.starts_with("line 36 "));
-        assert!(total.is_total);
-        let headline = plimsoll_judge::conservation::headline(&all[0]);
-        assert!((headline.rate_per_s.unwrap() - 2.0 * 19240.0 / 6.02).abs() < 1e-6);
-    }
-
-    #[test]
-    fn reports_before_version_1_are_read_run_after_run() {
-        // This text has the layout of sysbench 0.4.12, with invented figures.
-        let text = "sysbench 0.4.12:  multi-threaded system evaluation benchmark\n\nNumber of threads: 1\n8Gb total file \
-            size\nBlock size 4Kb\nUsing synchronous I/O mode\nDoing random r/w test\n\nOperations performed:  60000 Read, \
-            40000 Write, 128000 Other = 228000 Total\nRead 234.38Mb  Written 156.25Mb  Total transferred 390.62Mb  \
-            (3.9062Mb/sec)\n 1000.00 Requests/sec executed\n\n    total time:                          100.0009s\n    total \
-            number of events:              100000\n         min:      0.00ms\n         avg:      0.10ms\n         max:  \
-            31.12ms\n         approx.  95 percentile:               0.27ms\n\n";
-        let both = read(&text.repeat(2), "old.log").unwrap();
-        assert_eq!(both.len(), 2);
-        let part = &both[1].parts[0];
-        let counts: Vec<f64> = part.operations.iter().map(|o| o.count[0].value).collect();
-        assert_eq!(counts, [60_000.0, 40_000.0, 100_000.0]);
-        assert!((part.operations[2].bandwidth_per_s[0].value / MIB - 3.9062).abs() < 1e-9);
-        assert_eq!(part.operations[0].size_bytes.as_ref().unwrap().value, 4096.0);
-        assert_eq!(part.operations[2].latencies[0].max_ns.as_ref().unwrap().value, 31.12e6);
-        assert!(
-            part.operations[2].rate_per_s[0].field.starts_with("line 30 "),
-            "of the second run"
-        );
-    }
-
-    #[test]
-    fn transactions_of_both_generations_are_read() {
-        let report = |version: &str, heading: &str, latency: &str| {
-            format!(
-                "sysbench {version}:  multi-threaded system evaluation benchmark\n\nNumber of threads: 64\n\n[  10s] threads: 64, tps: \
-                 7470.16, reads/s: 104636.43, writes/s: 29881.84 response time: 16.69ms (99%)\n{heading}\n    queries performed:\n        \
-                 read:                            1061577\n    transactions:                        1061577 (17691.92 per sec.)\n    total \
-                 time:                          60.0035s\n    total number of events:              1061577\n{latency}"
-            )
-        };
-        let old = "         min:                                  2.26ms\n         avg:                                  3.62ms\n         \
-                   max:                                  9.72ms\n         approx.  95 percentile:               3.91ms\n";
-        let new = "Latency (ms):\n         min:                                    2.26\n         avg:                                    \
-                   3.62\n         max:                                    9.72\n         95th percentile:                        3.91\n";
-        for (version, heading, latency) in
-            [("0.4.12", OLTP[0], old), ("1.0.20 (using LuaJIT)", OLTP[1], new)]
-        {
-            let text = report(version, heading, latency);
-            assert!(is(&text));
-            let reported = &read(&text, "x").unwrap()[0];
-            let (part, operation) = (&reported.parts[0], &reported.parts[0].operations[0]);
-            assert_eq!(operation.count[0].value, 1_061_577.0);
-            assert_eq!(operation.rate_per_s[0].value, 17_691.92);
-            let latency = &operation.latencies[0];
-            assert_eq!(latency.mean_ns.as_ref().unwrap().value, 3.62e6);
-            assert_eq!(latency.percentiles[0].ns.value, 3.91e6);
-            assert_eq!(part.setting.outstanding.as_ref().unwrap().most.value, 64.0);
-            assert_eq!(part.window_ns.as_ref().unwrap().value, 60.0035e9);
-        }
-        let cut = report("0.5", "", "").replace("    transactions:", "    other:");
-        assert!(read(&cut, "x").unwrap_err().contains("did not finish"));
-    }
-}
+mod tests;
