@@ -110,11 +110,15 @@ fn of_span(
             };
             let size =
                 requested.and_then(|a| number(a, "BlockSize", Digits::Exact, 1.0, "Profile"));
-            for (word, kind) in [("Read", Kind::Read), ("Write", Kind::Write)] {
+            for (word, bytes, count, kind) in [
+                ("", "BytesCount", "IOCount", Kind::All),
+                ("Read", "ReadBytes", "ReadCount", Kind::Read),
+                ("Write", "WriteBytes", "WriteCount", Kind::Write),
+            ] {
                 let mut operation = Operation::of(kind);
-                let exact = |name: String| number(target, &name, Digits::Exact, 1.0, &place);
-                operation.bytes.extend(exact(format!("{word}Bytes")));
-                operation.count.extend(exact(format!("{word}Count")));
+                let exact = |name: &str| number(target, name, Digits::Exact, 1.0, &place);
+                operation.bytes.extend(exact(bytes));
+                operation.count.extend(exact(count));
                 operation.size_bytes = size.clone();
                 let ms = |name: String| number(target, &name, Digits::Rounded, NS_PER_MS, &place);
                 operation.latencies.extend(latency(Stage::Total, |l| {
@@ -129,6 +133,7 @@ fn of_span(
         }
     }
     total(reported, span, window, place);
+    divide(reported);
 }
 
 /// Returns the target in the profile that has this path.
@@ -174,7 +179,7 @@ fn total(reported: &mut ToolResult, span: Node<'_, '_>, window: Option<Figure>, 
         Part { name: "total".into(), window_ns: window, is_total: true, ..Part::default() };
     if let Some(at) = child(span, "Latency") {
         let place = format!("{place}/Latency");
-        for (word, kind) in [("Read", Kind::Read), ("Write", Kind::Write)] {
+        for (word, kind) in [("Total", Kind::All), ("Read", Kind::Read), ("Write", Kind::Write)] {
             let ms = |node: Node<'_, '_>, name: &str, field: &str| {
                 figure(text_of_any(node, name)?, Digits::Rounded, NS_PER_MS, field.to_owned())
             };
@@ -239,7 +244,7 @@ fn mean(reported: &mut ToolResult, kind: &Kind, total: Option<Figure>) {
     let of: Vec<Figure> =
         alike.flat_map(|(_, o)| o.latencies.iter().filter_map(|l| l.mean_ns.clone())).collect();
     if let Some(total) = total.filter(|_| !of.is_empty()) {
-        let what = format!("mean latency of {} over all threads", kind.word());
+        let what = format!("mean latency of {} over all threads", word(kind));
         reported.combined.push(Aggregate {
             what,
             formula: Formula::Between,
@@ -284,9 +289,14 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let requested = profile_in_text(&lines);
     let mut all = Vec::new();
     let mut current: Option<(ToolResult, Option<Figure>, Section)> = None;
+    let finish = |(mut reported, ..): (ToolResult, Option<Figure>, Section)| {
+        divide(&mut reported);
+        reported.parts.retain(|part| !part.operations.is_empty());
+        reported
+    };
     for (index, line) in lines.iter().enumerate() {
         if let Some(time) = line.strip_prefix("actual test time:") {
-            all.extend(current.take().map(|(reported, ..)| reported));
+            all.extend(current.take().map(finish));
             let mut reported = ToolResult::new(source("diskspd", "diskspd text", file));
             reported.options = requested.clone();
             let time = time.trim().trim_end_matches('s');
@@ -309,7 +319,7 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             _ => text_line(reported, window.as_ref(), section, line, index + 1),
         }
     }
-    all.extend(current.map(|(reported, ..)| reported));
+    all.extend(current.map(finish));
     let several = all.len() > 1;
     for (index, reported) in all.iter_mut().enumerate() {
         reported.source.place = several.then(|| format!("time span {}", index + 1));
@@ -341,10 +351,9 @@ fn text_line(
             }
             let total = line.strip_prefix("total:");
             let cells: Vec<&str> = total.unwrap_or(line).split('|').map(str::trim).collect();
-            let is_row = total.is_some() || cells.len() > 3 && cells[0].parse::<u32>().is_ok();
-            // The later sections state the figures of the first section separately for reads and
-            // writes.
-            if !is_row || columns.is_empty() || *kind == Kind::All {
+            // In some versions, the heading of the percentiles is `total:`.
+            let is_row = cells.len() > 3 && (total.is_some() || cells[0].parse::<u32>().is_ok());
+            if !is_row || columns.is_empty() {
                 return;
             }
             let shift = usize::from(total.is_none());
@@ -419,10 +428,10 @@ fn sums(reported: &mut ToolResult, total: &Part) {
         let quantities: [(&str, Pick); 2] =
             [("bytes", |o| o.bytes.first()), ("operations", |o| o.count.first())];
         let mut combined = Vec::new();
-        for (word, pick) in quantities {
+        for (quantity, pick) in quantities {
             let parts = of(pick);
             if let Some(sum) = pick(operation).filter(|_| !parts.is_empty()) {
-                let what = format!("{word} of {} over all threads", operation.kind.word());
+                let what = format!("{quantity} of {} over all threads", word(&operation.kind));
                 combined.push(Aggregate {
                     what,
                     formula: Formula::Sum,
@@ -436,9 +445,53 @@ fn sums(reported: &mut ToolResult, total: &Part) {
     }
 }
 
+fn word(kind: &Kind) -> &str {
+    if *kind == Kind::All { "reads and writes" } else { kind.word() }
+}
+
+/// Replaces the figures of reads and writes together by checks of these figures. diskspd adds both
+/// counters for each operation (`TargetResults::Add`), and merges both histograms. Each percentile of
+/// the merged histogram is therefore between those of reads and writes.
+fn divide(reported: &mut ToolResult) {
+    for part in &mut reported.parts {
+        let is_whole = |operation: &Operation| operation.kind == Kind::All;
+        let (wholes, kinds): (Vec<_>, Vec<_>) = part.operations.drain(..).partition(is_whole);
+        let repeated = kinds.len() > 2 || kinds.len() == 2 && kinds[0].kind == kinds[1].kind;
+        part.operations = kinds;
+        let ([whole], false) = (&wholes[..], repeated || part.operations.is_empty()) else {
+            continue;
+        };
+        let whose = [part.rank.as_deref().unwrap_or_default(), &part.name].join(" ");
+        let mut add = |word: &str, formula, pick: &dyn Fn(&Operation) -> Option<Figure>| {
+            let of: Option<Vec<Figure>> = part.operations.iter().map(pick).collect();
+            let what = format!("{word} of reads and writes of {}", whose.trim());
+            reported.combined.extend(pick(whole).zip(of).map(|(total, of)| Aggregate {
+                what,
+                formula,
+                total,
+                of,
+                slack: 0.0,
+            }));
+        };
+        add("bytes", Formula::Sum, &|o| o.bytes.first().cloned());
+        add("operations", Formula::Sum, &|o| o.count.first().cloned());
+        add("bandwidth", Formula::Sum, &|o| o.bandwidth_per_s.first().cloned());
+        add("rate", Formula::Sum, &|o| o.rate_per_s.first().cloned());
+        add("mean latency", Formula::Between, &|o| o.latencies.first()?.mean_ns.clone());
+        add("minimum latency", Formula::Between, &|o| o.latencies.first()?.min_ns.clone());
+        add("maximum latency", Formula::Max, &|o| o.latencies.first()?.max_ns.clone());
+        for one in whole.latencies.iter().flat_map(|latency| &latency.percentiles) {
+            add(&format!("p{}", one.quantile * 100.0), Formula::Between, &|o| {
+                let mut percentiles = o.latencies.first()?.percentiles.iter();
+                Some(percentiles.find(|other| other.quantile == one.quantile)?.ns.clone())
+            });
+        }
+    }
+}
+
 fn percentiles_line(reported: &mut ToolResult, line: &str, number: usize) {
     let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-    let [name, read, write, _] = cells[..] else { return };
+    let [name, read, write, all] = cells[..] else { return };
     let quantile = match name {
         "min" => Some(0.0),
         "max" => Some(100.0),
@@ -451,7 +504,7 @@ fn percentiles_line(reported: &mut ToolResult, line: &str, number: usize) {
         },
     };
     let Some(percent) = quantile else { return };
-    for (text, kind) in [(read, Kind::Read), (write, Kind::Write)] {
+    for (text, kind) in [(all, Kind::All), (read, Kind::Read), (write, Kind::Write)] {
         let value = figure(
             text,
             Digits::Rounded,

@@ -64,6 +64,75 @@ fn text_is_read_with_its_profile() {
     let latency = &total.operations[0].latencies[0];
     assert_eq!(latency.percentiles.iter().map(|p| p.quantile).collect::<Vec<_>>(), [0.5, 0.999]);
     assert_eq!(latency.max_ns.as_ref().unwrap().value, 9e6);
-    assert_eq!(reported.combined.len(), 2);
+    assert!(reported.parts.iter().all(|part| part.operations.len() == 1), "of reads only");
     assert!(read_text("Command Line: x\n", "r").is_err());
+}
+
+fn impossible(reported: &ToolResult) -> Vec<String> {
+    use plimsoll_judge::conservation::{DeclaredFacts, Severity, audit};
+    let findings = audit(reported, &DeclaredFacts::default()).findings;
+    let impossible = findings.into_iter().filter(|f| f.severity == Severity::Impossible);
+    impossible.map(|finding| finding.says).collect()
+}
+
+#[test]
+fn reads_and_writes_add_up_to_the_first_table() {
+    // The shape of diskspd 2.2 with a mix of reads and writes.
+    let (header, rule) = (
+        "thread |       bytes     |     I/Os     |    MiB/s   |  I/O per s |  AvgLat  | LatStdDev |  file\n",
+        "---------------------------------------\n",
+    );
+    let table = |name: &str, figures: &str| {
+        format!(
+            "{name} IO\n{header}{rule}     0 |{figures} | f (1GiB)\n{rule}total:  {figures}\n\n"
+        )
+    };
+    let text = [
+        "actual test time:\t10.00s\nthread count:\t\t1\n\n".to_owned(),
+        table("Total", " 409600000 | 100000 | 39.06 | 10000.00 | 0.800 | 0.100"),
+        table("Read", " 307200000 | 75000 | 29.30 | 7500.00 | 0.700 | 0.500"),
+        table("Write", " 102400000 | 25000 | 9.77 | 2500.00 | 1.100 | 0.500"),
+        "total:\n  %-ile |  Read (ms) | Write (ms) | Total (ms)\n    min |      0.050 |      0.060 |      0.050\n   \
+         99th |      2.100 |      2.300 |      2.200\n    max |      9.000 |      8.000 |      9.000\n"
+            .to_owned(),
+    ]
+    .concat();
+    let audited = |text: &str| impossible(&read_text(text, "r.txt").unwrap()[0]);
+    assert_eq!(audited(&text), [""; 0]);
+    for (from, to, word) in [
+        ("total:   409600000 | 100000", "total:   409600000 | 200000", "operations of reads"),
+        ("| 39.06 | 10000.00 | 0.800", "| 39.06 | 20000.00 | 0.800", "rate of reads"),
+        ("| 39.06 |", "| 78.12 |", "bandwidth of reads"),
+        ("10000.00 | 0.800", "10000.00 | 0.300", "mean latency"),
+        ("      2.200", "      6.200", "p99 of reads"),
+        ("      9.000\n", "      8.000\n", "maximum latency"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let says = audited(&text.replace(from, to)).join("; ");
+        assert!(says.contains(word), "{word}: {says}");
+    }
+}
+
+#[test]
+fn xml_states_reads_and_writes_together_as_well() {
+    let write = "<WriteBytes>0</WriteBytes><WriteCount>0</WriteCount>";
+    let both = XML.replace(
+        write,
+        "<WriteBytes>4096</WriteBytes><WriteCount>1</WriteCount><AverageLatencyMilliseconds>0.800</AverageLatencyMilliseconds>\
+         <AverageWriteLatencyMilliseconds>0.900</AverageWriteLatencyMilliseconds>",
+    );
+    let total = |text: &str, bytes: &str, count: &str| {
+        text.replace("<BytesCount>409600000", &format!("<BytesCount>{bytes}"))
+            .replace("<IOCount>100000", &format!("<IOCount>{count}"))
+            .replace("<Bucket><Percentile>100<", "<AverageTotalMilliseconds>0.800</AverageTotalMilliseconds><Bucket><Percentile>100<")
+    };
+    let audited = |text: &str| impossible(&read_xml(text, "r.xml").unwrap()[0]);
+    assert_eq!(audited(&total(&both, "409604096", "100001")), [""; 0]);
+    assert_eq!(audited(&total(&both, "409604096", "200001")).len(), 1);
+    assert_eq!(audited(&total(&both, "409600000", "100001")).len(), 1);
+    let slower = total(&both, "409604096", "100001").replace("Total", "X").replace(
+        "<AverageXMilliseconds>0.800</AverageXMilliseconds>",
+        "<AverageTotalMilliseconds>0.300</AverageTotalMilliseconds>",
+    );
+    assert!(!audited(&slower).is_empty());
 }
