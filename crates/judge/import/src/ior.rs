@@ -157,6 +157,7 @@ fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) 
         // The rows of the summary begin in the same way as the rows of iterations, but their
         // columns differ.
         if line.starts_with("Summary of all tests") {
+            summary(reported, lines, index + 1);
             break;
         }
         counted = bytes_moved(line, index).or(counted);
@@ -222,6 +223,42 @@ fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) 
              latency"
                 .into(),
         );
+    }
+}
+
+/// Reads the summary of all iterations (`PrintLongSummaryOneOperation` in ior-output.c). If it has
+/// several rows for one kind of operation, they are of several tests, and are not used.
+fn summary(reported: &mut ToolResult, lines: &[&str], at: usize) {
+    let Some(names) = lines.get(at).map(|line| cells(line, false)) else { return };
+    let rows = || lines.iter().enumerate().skip(at + 1);
+    for kind in [Kind::Write, Kind::Read] {
+        let is_kind = |line: &str| line.split_whitespace().next() == Some(kind_word(&kind));
+        let mut of_kind = rows().filter(|(_, line)| is_kind(line));
+        let (Some((index, line)), None) = (of_kind.next(), of_kind.next()) else { continue };
+        let columns = Columns::of(&names, cells(line, false), index + 1);
+        let parts: Vec<&Part> =
+            reported.parts.iter().filter(|part| part.operations[0].kind == kind).collect();
+        let repetitions = columns.figure("reps", Digits::Exact, 1.0);
+        if repetitions.is_none_or(|repetitions| repetitions.value != parts.len() as f64) {
+            continue;
+        }
+        let rates = |part: &&Part| part.operations[0].bandwidth_per_s.first().cloned();
+        let times = |part: &&Part| part.window_ns.clone();
+        let rates: Vec<Figure> = parts.iter().filter_map(rates).collect();
+        let times: Vec<Figure> = parts.iter().filter_map(times).collect();
+        for (name, formula, unit, of) in [
+            ("Max(MiB)", Formula::Max, MIB, &rates),
+            ("Min(MiB)", Formula::Between, MIB, &rates),
+            ("Mean(MiB)", Formula::Mean, MIB, &rates),
+            ("Mean(s)", Formula::Mean, NS_PER_S, &times),
+        ] {
+            let total = columns.figure(name, Digits::Rounded, unit);
+            if let Some(total) = total.filter(|_| of.len() == parts.len()) {
+                let what = format!("{name} of {} in the summary", kind_word(&kind));
+                let of = of.clone();
+                reported.combined.push(Aggregate { what, formula, total, of, slack: 0.0 });
+            }
+        }
     }
 }
 
@@ -314,6 +351,32 @@ mod tests {
         assert_eq!(reported.parts.len(), 3, "the summary's row is none of them");
         let bytes = |part: usize| reported.parts[part].operations[0].bytes[0].value;
         assert_eq!((bytes(0), bytes(1), bytes(2)), (1024.0 * MIB, 512.0 * MIB, 1024.0 * MIB));
+    }
+
+    #[test]
+    fn the_summary_agrees_with_the_iterations() {
+        use plimsoll_judge::conservation::{DeclaredFacts, audit};
+        let summary = "\nSummary of all tests:\nOperation   Max(MiB)   Min(MiB)  Mean(MiB)     StdDev   Max(OPs)   Min(OPs)  \
+            Mean(OPs)     StdDev    Mean(s) Stonewall(s) Stonewall(MiB) Test# #Tasks tPN reps\nwrite        1023.98     512.01     \
+            768.00     255.98    1023.98     512.01     768.00     255.98    1.50002         NA            NA     0      4   2    \
+            2\n";
+        let audited = |summary: &str| {
+            let reported = read(&format!("{TEXT}{summary}"), "x").unwrap().remove(0);
+            audit(&reported, &DeclaredFacts::default()).findings.len()
+        };
+        assert_eq!(audited(summary), 0);
+        for (from, to) in [
+            ("  1023.98     512.01     768", "  2023.98     512.01     768"),
+            ("1023.98     512.01     768.00 ", "1023.98     112.01     768.00 "),
+            ("512.01     768.00 ", "512.01     968.00 "),
+            ("1.50002", "0.50002"),
+        ] {
+            assert!(summary.contains(from), "{from}");
+            assert_eq!(audited(&summary.replacen(from, to, 1)), 1, "{to}");
+        }
+        // Without a row for each repetition, the summary describes other iterations.
+        let other = summary.replace("1.50002", "0.50002").replace("2    2\n", "2    3\n");
+        assert_eq!(audited(&other), 0);
     }
 
     #[test]
