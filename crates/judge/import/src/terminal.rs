@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::tool_result::{
-    Figure, Kind, Operation, Outstanding, Part, Pattern, Point, Quantity, Series, Setting, Stage,
-    ToolResult,
+    Aggregate, Figure, Formula, Kind, Operation, Outstanding, Part, Pattern, Point, Quantity,
+    Series, Setting, Stage, ToolResult,
 };
 
 use crate::parts::{Digits, figure, latency, source};
@@ -62,6 +62,26 @@ fn dd_line(line: &str) -> Option<(&str, &str, &str)> {
     Some((bytes, seconds, rate.trim_end_matches(')')))
 }
 
+/// Returns the block size of a command line, if the shell does not substitute it and a single size
+/// applies to input and output.
+fn dd_size(line: &str, index: usize) -> Option<Figure> {
+    let mut sizes = line.split_whitespace().filter(|word| word.contains("bs="));
+    let (Some(word), None) = (sizes.next(), sizes.next()) else { return None };
+    let size = word.strip_prefix("bs=")?;
+    let digits = size.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    // With a `B`, the unit is a power of 1000.
+    let unit = match size[digits.len()..].to_ascii_uppercase().as_str() {
+        "" => 1.0,
+        "K" | "KIB" => KIB,
+        "M" | "MIB" => MIB,
+        "G" | "GIB" => MIB * KIB,
+        _ => return None,
+    };
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let field = format!("line {} (bs)", index + 1);
+    is_number.then(|| figure(digits, Digits::Exact, unit, field)).flatten()
+}
+
 /// Reads the output of `dd`, and returns a result for each run.
 ///
 /// # Errors
@@ -69,7 +89,11 @@ fn dd_line(line: &str) -> Option<(&str, &str, &str)> {
 pub fn read_dd(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all = Vec::new();
     let mut records: Option<Figure> = None;
+    let mut size: Option<Figure> = None;
     for (index, line) in text.lines().enumerate() {
+        if line.contains("dd ") {
+            size = dd_size(line, index);
+        }
         if let Some((count, _)) = line.trim().split_once("+0 records out") {
             records = figure(count, Digits::Exact, 1.0, format!("line {} (records)", index + 1));
         }
@@ -78,6 +102,7 @@ pub fn read_dd(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         let mut operation = Operation::of(Kind::All);
         operation.bytes.extend(figure(bytes, Digits::Exact, 1.0, place("bytes")));
         operation.count.extend(records.take());
+        operation.size_bytes = size.take();
         let (digits, unit) = number::split_unit(rate);
         let factor =
             if unit == "bytes/sec" { Some(1.0) } else { number::unit(unit).map(|u| u.factor) };
@@ -150,10 +175,10 @@ fn pgbench(text: &str, file: &str) -> Result<ToolResult, String> {
     let clients = of(&all, "number of clients", Digits::Exact, 1.0).filter(|_| !paced);
     // The time over which the rate is computed excludes the time to connect, but includes the end
     // of the last transactions.
-    let window = of(&all, "duration", Digits::Exact, NS_PER_S);
+    let duration = of(&all, "duration", Digits::Exact, NS_PER_S);
     let last =
         operation.latencies.iter().find_map(|l| l.mean_ns.as_ref()).map_or(0.0, |mean| mean.value);
-    let window_ns = window.map(|w| Figure {
+    let window_ns = duration.clone().map(|w| Figure {
         least: w.value * 0.9 - 0.5e9,
         most: w.value * 1.1 + 0.5e9 + last * LAST_MEANS,
         ..w
@@ -162,6 +187,23 @@ fn pgbench(text: &str, file: &str) -> Result<ToolResult, String> {
         let digits = value.split_whitespace().next()?;
         figure(digits, Digits::Exact, 1.0, format!("line {line} (number of failed transactions)"))
     });
+    let failures = failed.as_ref().map_or(0.0, |failed| failed.value);
+    let rate_line = text.lines().find(|line| line.trim().starts_with("tps")).unwrap_or_default();
+    let computed = !text.contains("latency stddev") && !rate_line.contains("excluding");
+    let all_clients = clients.as_ref().filter(|_| computed);
+    if let Some(clients) = all_clients
+        && let Some(mean) = operation.latencies.first().and_then(|l| l.mean_ns.clone())
+        && let Some(total) = per_client(clients, &operation, duration.as_ref(), failures)
+    {
+        reported.combined.push(Aggregate {
+            what: "the mean latency, which pgbench computes as clients × time / transactions"
+                .into(),
+            formula: Formula::Between,
+            total: mean,
+            of: total,
+            slack: 0.0,
+        });
+    }
     reported.parts.push(Part {
         window_ns: window_ns.filter(|window| window.least > 0.0),
         setting: Setting {
@@ -174,6 +216,34 @@ fn pgbench(text: &str, file: &str) -> Result<ToolResult, String> {
         ..Part::default()
     });
     Ok(reported)
+}
+
+/// Returns the bounds of the latency that pgbench computes from the time of the run if it does not
+/// measure latencies (`printResults` in pgbench.c): clients × time / transactions. The time is that
+/// of the rate. In versions before 10, it is the requested duration.
+fn per_client(
+    clients: &Figure,
+    operation: &Operation,
+    duration: Option<&Figure>,
+    failures: f64,
+) -> Option<Vec<Figure>> {
+    let (count, rate) = (operation.count.first()?, operation.rate_per_s.first()?);
+    let run_ns = |rate: f64| count.value / rate * NS_PER_S;
+    let is_known = count.value > 0.0 && rate.least > 0.0;
+    let time = is_known.then(|| Figure {
+        value: run_ns(rate.value),
+        least: run_ns(rate.most),
+        most: run_ns(rate.least),
+        field: rate.field.clone(),
+    })?;
+    let each = clients.value / (count.value + failures);
+    Some(
+        [Some(&time), duration]
+            .into_iter()
+            .flatten()
+            .map(|time| time.clone().scaled(each))
+            .collect(),
+    )
 }
 
 /// Reads pgbench's lines of progress: `progress: 5.0 s, 997.1 tps, lat 3.990 ms stddev 1.000`.
@@ -300,6 +370,55 @@ mod tests {
         assert!(slow.window_ns.as_ref().unwrap().most > 77.0 / 12.580114 * 1e9);
         let paced = format!("{text}rate limit schedule lag: avg 1.109 (max 18.869) ms\n");
         assert!(pgbench(&paced, "x").unwrap().parts[0].setting.outstanding.is_none());
+    }
+
+    fn findings(reported: &ToolResult) -> Vec<String> {
+        use plimsoll_judge::conservation::{DeclaredFacts, audit};
+        let findings = audit(reported, &DeclaredFacts::default()).findings;
+        findings.into_iter().map(|finding| finding.says).collect()
+    }
+
+    #[test]
+    fn records_of_dd_have_the_size_of_its_command() {
+        let text = |size: &str, records: &str| {
+            format!(
+                "$ dd if=/dev/zero of=x {size} count=1k conv=fdatasync\n{records}+0 records in\n{records}+0 records \
+                 out\n1073741824 bytes (1.1 GB) copied, 1.52203 s, 705 MB/s\n"
+            )
+        };
+        let audited =
+            |size: &str, records: &str| findings(&read_dd(&text(size, records), "x").unwrap()[0]);
+        assert_eq!(audited("bs=1M", "1024"), [""; 0]);
+        assert_eq!(audited("bs=1M", "2048").len(), 1);
+        for unknown in ["bs=$SIZE", "ibs=4k obs=1M", "bs=1M obs=4k", "bs=1MB", "obs=1M", ""] {
+            assert_eq!(audited(unknown, "2048"), [""; 0], "{unknown}");
+        }
+    }
+
+    #[test]
+    fn pgbench_computes_a_latency_that_it_does_not_measure() {
+        let text = "number of clients: 32\nduration: 600 s\nnumber of transactions actually processed: 2385331\n\
+            number of failed transactions: 0 (0.000%)\nlatency average = 8.047 ms\ntps = 3976.442323 (without initial \
+            connection time)\n";
+        let audited = |text: &str| findings(&pgbench(text, "x").unwrap());
+        assert_eq!(audited(text), [""; 0]);
+        let lower = text.replace("8.047", "3.047");
+        assert!(audited(&lower)[0].contains("the mean latency"), "{:?}", audited(&lower));
+        assert_eq!(audited(&lower.replace("\ntps", " \nlatency stddev = 1.000 ms\ntps")), [""; 0]);
+        let failed = text.replace(": 0 (0.000%)", ": 2385331 (50.000%)").replace("8.047", "4.024");
+        assert_eq!(
+            audited(&failed),
+            ["2,385,331 operations failed (line 4 (number of failed transactions))"]
+        );
+        // Before PostgreSQL 10, pgbench multiplied by the requested duration.
+        let old = "number of clients: 14\nduration: 5 s\nnumber of transactions actually processed: 77\nlatency average: \
+            909.091 ms\ntps = 12.580114 (including connections establishing)\n";
+        assert_eq!(audited(old), [""; 0]);
+        assert_eq!(audited(&old.replace("909.091", "709.091")).len(), 1);
+        assert_eq!(
+            audited(&old.replace("909.091", "709.091").replace("including", "excluding")),
+            [""; 0]
+        );
     }
 
     #[test]
