@@ -35,7 +35,7 @@ pub enum FitError {
     Model(#[from] ModelError),
     /// The model cannot be built with one of the bounds of a free parameter.
     #[error("the bound {value} of the free parameter {path} is not possible: {error}")]
-    Bound { path: String, value: f64, error: ModelError },
+    Bound { path: String, value: f64, error: String },
     /// The model has no free parameter.
     #[error("{model} has no free parameter: mark at least one with `free = [lowest, highest]`")]
     NothingFree { model: String },

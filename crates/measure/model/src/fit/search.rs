@@ -183,7 +183,7 @@ fn check_bounds(spec: &Spec, free: &[FreeParameter], seed: u64) -> Result<(), Fi
             System::build(changed, seed).map_err(|error| FitError::Bound {
                 path: f.path.clone(),
                 value,
-                error,
+                error: error.to_string(),
             })?;
         }
     }
