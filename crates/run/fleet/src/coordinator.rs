@@ -204,7 +204,7 @@ async fn coordinate(
     let clocks = hosts.iter().map(|host| (host.card.clone(), host.initial_offset())).collect();
     let ledger = Some(record_start(request, &order, &options.places)?);
     let record = RunRecord { order, started_unix_ns, ledger, boot_id: boot_id(), hosts: clocks };
-    record.write(&options.places)?;
+    let _lock = record.write(&options.places)?;
     let (run, server, signed, began) = (&run_id, &broker, &signed, Instant::now());
     let sent = hosts.iter().map(|host| async move {
         let name = &host.card.name;
@@ -339,7 +339,7 @@ pub fn resume(
     interrupt: &AtomicBool,
     report: &mut dyn FnMut(Event),
 ) -> Result<FleetBundle, RunnerError> {
-    let record = RunRecord::read(&options.places, run_id)?;
+    let (record, _lock) = RunRecord::read(&options.places, run_id)?;
     let run_id = record.order.run_id.clone();
     if options.bundles.join(&run_id).exists() {
         let message =

@@ -267,6 +267,18 @@ fn a_network_that_is_lost_for_five_seconds_costs_nothing_and_one_for_good_its_ho
     let hosts = Hosts::new(2);
     let mut command = hosts.on(0, "nats-server");
     command.args(["-a", SWITCH, "-p", "4222", "-js", "-sd"]).arg(sandbox.path("nats"));
+    let mut first = sandbox
+        .command(&["run", "--resume", &id, "--fleet", &broker.url(), "--sign", &key])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lock = sandbox.path("state/plimsoll/fleet-locks").join(&id);
+    let process = first.id().to_string();
+    wait_until("the lock", || fs::read_to_string(&lock).is_ok_and(|text| text == process));
+    resume(&id).expect(2).says(&format!("process {process} follows it"));
+    first.kill().unwrap();
+    first.wait().unwrap();
     let _server = Process::start({
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command
