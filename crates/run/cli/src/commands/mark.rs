@@ -16,7 +16,8 @@ use crate::exit::Exit;
     after_help = "Examples:\n  plimsoll mark 20261126-101500-failover-1a2b3c4d    the run prints \
         this name\n\nAn event with `prompt` waits until the operator presses Enter in the \
         terminal of the run, runs\nthis command, or clicks the button on the page of `plimsoll \
-        serve`. The time of the answer is the\ntime of the event.\n\nExit code 2: the run does \
+        serve`. The time of the answer is the\ntime of the event. If several prompts wait, the \
+        command answers the oldest.\n\nExit code 2: the run does \
         not wait for an operator."
 )]
 pub struct Options {
@@ -34,11 +35,15 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let waits = prompt::all(&places).iter().any(|prompt| prompt.run_id == options.run);
     let directory = if waits { None } else { Some(bundle::find(&options.run)?) };
     let name = directory.as_ref().and_then(|directory| directory.file_name()?.to_str());
-    let text = prompt::answer(&places, name.unwrap_or(&options.run))?;
+    let run_id = name.unwrap_or(&options.run);
+    let text = prompt::answer(&places, run_id, None)?;
     if common.json {
         bundle::print(&bundle::json(&json!({"run": options.run, "prompt": text}))?)?;
     } else {
         bundle::print(&format!("answered: {text}\n"))?;
+        for next in prompt::all(&places).iter().filter(|prompt| prompt.run_id == run_id) {
+            bundle::print(&format!("not answered yet: {}\n", next.text))?;
+        }
     }
     Ok(Exit::Ok)
 }

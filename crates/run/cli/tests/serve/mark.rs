@@ -11,8 +11,8 @@ fn plan(sandbox: &Sandbox) -> String {
     format!(
         "version = 1\nname = \"pull\"\n[[event]]\nname = \"pull\"\nat = \"100ms\"\nprompt = \"Pull \
          <disk> 5\"\n[[event]]\nname = \"second\"\nafter = \"pull\"\ndelay = \"100ms\"\nprompt = \
-         \"Pull disk 6\"\n[[event]]\nname = \"third\"\nafter = \"second\"\ndelay = \
-         \"100ms\"\nprompt = \"Pull disk 7\"\n[target]\npath = \
+         \"Pull disk 6\"\n[[event]]\nname = \"third\"\nafter = \"pull\"\ndelay = \
+         \"200ms\"\nprompt = \"Pull disk 7\"\n[target]\npath = \
          {target:?}\n[workload.matrix]\nfile_size = \"8MiB\"\narrival = \"constant\"\nrate = \
          200\n[phases]\nwarm_up = \"100ms\"\nmeasure = \"10s\"\n[evidence]\nmin_measure = \
          \"1s\"\ninterval = \"100ms\"\n"
@@ -31,14 +31,17 @@ fn an_operator_answers_prompts_from_another_terminal_by_the_api_and_on_the_page(
     sandbox.run(&["mark", "nothing"]).expect(2);
     sandbox.run(&["mark", &run]).expect(0).says("answered: Pull <disk> 5");
     wait_until("the second prompt", || page().contains("Pull disk 6"));
+    wait_until("the third prompt", || page().contains("Pull disk 7"));
     server.send("/api/mark?run=other", "").expect(409);
     let answered = server.send("/api/mark", "").expect(200).json();
     assert_eq!(
         (answered["run"].as_str(), &answered["prompt"]),
         (Some(&*run), &"Pull disk 6".into())
     );
-    wait_until("the third prompt", || page().contains("Pull disk 7"));
-    server.post("/live/mark", &[("run", &run)]).expect(303);
+    wait_until("the answer", || !page().contains("Pull disk 6"));
+    assert!(page().contains("Pull disk 7"), "an answer confirms one prompt");
+    server.post("/live/mark", &[("run", &run), ("prompt", "1")]).expect(409);
+    server.post("/live/mark", &[("run", &run), ("prompt", "2")]).expect(303);
     sandbox.run(&["mark", &run]).expect(2).says("does not wait for an operator");
     wait_until("the end", || server.live()["is_under_way"] == false);
     let ended = json(&sandbox.bundle().join("run.json"));

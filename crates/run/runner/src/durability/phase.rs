@@ -179,13 +179,13 @@ pub(crate) fn run_phase(
     listener.part("durability test: interrupting the target");
     let operator = Operator::of_run(request.config.places, run_id);
     let ask = |text: &str, listener: &mut dyn Listener| {
-        let (file, how) = operator.ask(text);
+        let (prompt, how) = operator.ask(text);
         listener.say(&format!("{text} Then {how}."));
         loop {
             if stop.load(Ordering::Relaxed) {
                 return false;
             }
-            if file.is_answered() || operator.pressed_enter() {
+            if operator.has_confirmed(&prompt) {
                 return true;
             }
             std::thread::sleep(POLL_INTERVAL * 5);

@@ -12,7 +12,7 @@ use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::planned::gate::StreamGate;
 
 use super::{EventNews, StepWriter, command};
-use crate::prompt::{Operator, PromptFile};
+use crate::prompt::{Operator, PendingPrompt};
 
 /// Interval at which the thread checks for due events.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -24,9 +24,8 @@ const GATE_LEAD_NS: u64 = 20_000_000;
 enum State {
     /// The event is not due yet.
     Waiting,
-    /// The event waits until the operator confirms its prompt, on the terminal or by removing the
-    /// file.
-    Asked(PromptFile),
+    /// The event waits until the operator confirms its prompt.
+    Asked(PendingPrompt),
     /// The event's command is running.
     Running(JoinHandle<CommandRecord>),
     /// The event happened at this time on the driver's clock. If it has an undo, it waits until the
@@ -198,8 +197,8 @@ impl Scheduled {
         let is_due = |ns: Option<u64>| ns.is_some_and(|ns| ns <= now_ns);
         match std::mem::replace(&mut self.state, State::Waiting) {
             State::Waiting if is_due(due_ns) => self.begin(now_ns, operator, steps),
-            State::Asked(file) if file.is_answered() || operator.pressed_enter() => {
-                drop(file);
+            State::Asked(prompt) if operator.has_confirmed(&prompt) => {
+                drop(prompt);
                 self.happen(now_ns, steps);
             }
             State::Running(thread) if thread.is_finished() => self.note_command(thread, steps),
@@ -211,9 +210,9 @@ impl Scheduled {
 
     fn begin(&mut self, now_ns: u64, operator: &Operator, steps: &mut StepReporter) {
         if let Some(prompt) = &self.event.prompt {
-            let (file, how) = operator.ask(prompt);
+            let (pending, how) = operator.ask(prompt);
             steps.say(format!("{prompt} (when this is done, {how})"));
-            self.state = State::Asked(file);
+            self.state = State::Asked(pending);
             return;
         }
         self.happen(now_ns, steps);

@@ -139,7 +139,7 @@ pub fn status_and_tables(
 /// Returns the prompts on this host that wait for confirmation.
 pub fn prompts(places: &Places) -> Vec<Value> {
     let all = prompt::all(places).into_iter();
-    all.map(|one| context! { run => one.run_id, text => one.text }).collect()
+    all.map(|one| context! { run => one.run_id, number => one.number, text => one.text }).collect()
 }
 
 /// Returns a sentence about the sources of reads; `None` if there are no reads or no device is

@@ -94,11 +94,12 @@ pub fn stop(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
     Ok(PageResponse::Redirect("/live".to_owned()))
 }
 
-/// Confirms the prompt of the run in the field `run`, or of the only run that waits for its
-/// operator.
+/// Confirms a prompt of the run in the field `run`, or of the only run that waits for its operator:
+/// the prompt in the field `prompt`, or the oldest prompt.
 ///
 /// # Errors
-/// No run waits for its operator, or several runs wait and the request names none of them.
+/// No run waits for its operator, the prompt is already confirmed, or several runs wait and the
+/// request names none of them.
 pub fn mark(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     mark_json(site, request)?;
     Ok(PageResponse::Redirect("/live".to_owned()))
@@ -107,22 +108,31 @@ pub fn mark(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
 /// Confirms a prompt, like [`mark`], and returns JSON.
 ///
 /// # Errors
-/// No run waits for its operator, or several runs wait and the request names none of them.
+/// The errors of [`mark`].
 pub fn mark_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let places = &site.live.places;
-    let named = request.field("run").or_else(|| request.given("run"));
+    let given = |name: &str| request.field(name).or_else(|| request.given(name));
+    let (named, number) = (given("run"), given("prompt"));
     let waiting = prompt::all(places);
-    let mut requested = waiting.iter().filter(|one| named.is_none_or(|name| one.run_id == name));
-    let (Some(one), None) = (requested.next(), requested.next()) else {
-        let says = match waiting.len() {
-            0 => "no run waits for an operator".to_owned(),
-            _ => "several runs wait for an operator, so the request must contain the name of one \
-                  run"
-            .to_owned(),
-        };
-        return Err(Problem::new(StatusCode::CONFLICT, says).hint("reload the page of the run"));
+    let mut of_run = waiting.iter().filter(|one| named.is_none_or(|name| one.run_id == name));
+    let mut requested = of_run.clone().filter(|one| {
+        number.is_none_or(|number| number.parse().is_ok_and(|number: u32| one.number == number))
+    });
+    let conflict = |says: &str| {
+        Problem::new(StatusCode::CONFLICT, says.to_owned()).hint("reload the page of the run")
     };
-    prompt::answer(places, &one.run_id)?;
+    let Some(one) = requested.next() else {
+        return Err(conflict(match of_run.next() {
+            None => "no run waits for an operator",
+            Some(_) => "this prompt does not wait for an operator",
+        }));
+    };
+    if of_run.any(|other| other.run_id != one.run_id) {
+        return Err(conflict(
+            "several runs wait for an operator, so the request must contain the name of one run",
+        ));
+    }
+    prompt::answer(places, &one.run_id, Some(one.number))?;
     site.access.record(&request.identity, &format!("confirmed the prompt of {}", one.run_id));
     answer(&json!({"run": one.run_id, "prompt": one.text}))
 }
