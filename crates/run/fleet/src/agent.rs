@@ -3,6 +3,7 @@
 mod gate;
 mod host_run;
 mod leftover_data;
+mod orders;
 mod retained_data;
 
 use std::collections::VecDeque;
@@ -11,7 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::{AckPolicy, pull};
 use futures_util::StreamExt;
 use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_runner::allow::Allow;
@@ -26,6 +26,7 @@ use crate::message::{AgentMessage, ClockReply};
 use crate::order::{self, Order, SignedOrder, verify};
 use crate::{Task, block_on_runtime};
 use leftover_data::LeftoverData;
+use orders::{Incoming, Orders};
 use retained_data::RetainedData;
 
 /// Default of [`Options::coordinator_timeout`].
@@ -125,24 +126,9 @@ async fn serve(
         );
         return Err(RunnerError::usage(message).hint("choose another name with --name"));
     }
-    let consumer = pull::Config {
-        durable_name: Some(format!("agent-{}", options.name)),
-        filter_subject: format!("plimsoll.order.{}", options.name),
-        ack_policy: AckPolicy::Explicit,
-        ..pull::Config::default()
-    };
-    let failed = |error: String| {
-        RunnerError::environment(format!(
-            "cannot receive run orders from {}: {error}",
-            options.server.url
-        ))
-    };
-    let durable = format!("agent-{}", options.name);
-    let consumer = broker.stream.get_or_create_consumer(&durable, consumer).await;
-    let consumer = consumer.map_err(|error| failed(error.to_string()))?;
-    let mut orders = consumer.messages().await.map_err(|error| failed(error.to_string()))?;
+    let mut orders = Orders::subscribe(&broker, &options.name).await?;
     let clock = broker.client.subscribe(format!("plimsoll.clock.{}", options.name)).await;
-    let clock = clock.map_err(|error| failed(error.to_string()))?;
+    let clock = clock.map_err(|error| broker.error("receive clock requests", &error))?;
     let _clock_task =
         Task(tokio::spawn(answer_clock_requests(broker.clone(), clock, instance.clone())));
     // The card is published last, because a coordinator that reads it expects the agent to respond.
@@ -155,15 +141,15 @@ async fn serve(
         if allows.is_empty() { "nothing that writes" } else { &allows }
     ));
     let mut retained = RetainedData::default();
-    // Orders that arrived while the agent was handling an order that does not start a run.
+    // Messages that arrived while the agent was handling an order. Of the orders, only those that
+    // arrived during an order that does not start a run.
     let mut waiting = VecDeque::new();
-    let mut connections = broker.connections();
     let mut poll = tokio::time::interval(POLL_INTERVAL);
     loop {
         let message = tokio::select! {
             message = async {
                 match waiting.pop_front() {
-                    Some(message) => Some(Ok(message)),
+                    Some(message) => Some(message),
                     None => orders.next().await,
                 }
             } => message,
@@ -175,20 +161,16 @@ async fn serve(
                     log("removing the data that was kept for the next run, because no run followed");
                     log_unremoved(&retained.release().await, log);
                 }
-                let now = broker.connections();
-                if now != connections && let Ok(again) = consumer.messages().await {
-                    (orders, connections) = (again, now);
-                }
                 continue;
             }
         };
-        let Some(message) = message else {
-            return Err(failed("the server closed the stream".to_owned()));
-        };
-        // The broker is unavailable, so try again.
-        let Ok(message) = message else {
-            tokio::time::sleep(RETRY_INTERVAL).await;
-            continue;
+        let message = match message {
+            Some(Incoming::Order(message)) => message,
+            Some(Incoming::Line(line)) => {
+                log(&line);
+                continue;
+            }
+            None => return Err(broker.error("receive run orders", &"the subscription ended")),
         };
         // Accepted and refused orders are both acknowledged, so that the server never delivers an
         // order twice.
@@ -203,17 +185,17 @@ async fn serve(
                 biased;
                 () = &mut handling => break,
                 message = orders.next() => match message {
-                    Some(Ok(message)) => {
+                    Some(Incoming::Order(message)) => {
                         let busy_with = lock(&card).busy_with.clone();
                         if let Some(current) = busy_with {
                             let _ = message.ack().await;
                             refuse_while_busy(options, &broker, &current, &message.payload).await;
                         } else {
-                            waiting.push_back(message);
+                            waiting.push_back(Incoming::Order(message));
                         }
                     }
-                    // The broker is unavailable. The loop will subscribe again.
-                    Some(Err(_)) | None => tokio::time::sleep(RETRY_INTERVAL).await,
+                    Some(line) => waiting.push_back(line),
+                    None => tokio::time::sleep(RETRY_INTERVAL).await,
                 },
             }
         }

@@ -280,6 +280,25 @@ impl Broker {
     pub(crate) fn connections(&self) -> u64 {
         self.client.statistics().connects.load(std::sync::atomic::Ordering::Relaxed)
     }
+    /// Subscribes an agent to its orders. Its consumer is created if it is missing.
+    pub(crate) async fn follow_orders(&self, agent: &str) -> Result<pull::Stream, String> {
+        let durable = format!("agent-{agent}");
+        let config = pull::Config {
+            durable_name: Some(durable.clone()),
+            filter_subject: format!("plimsoll.order.{agent}"),
+            ack_policy: AckPolicy::Explicit,
+            ..pull::Config::default()
+        };
+        let consumer = self.stream.get_or_create_consumer(&durable, config).await;
+        let consumer = consumer.map_err(|error| error.to_string())?;
+        consumer.messages().await.map_err(|error| error.to_string())
+    }
+
+    /// Creates the stream and the bucket for cards again, if the server has lost them.
+    pub(crate) async fn restore(&self) -> Result<(), String> {
+        create_storage(&self.jetstream).await
+    }
+
 
     /// Subscribes an agent to the coordinator's messages after `sequence`. The consumer's name
     /// contains the agent's name, because the server permits the agent no other consumer name.

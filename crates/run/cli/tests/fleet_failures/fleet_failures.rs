@@ -185,6 +185,52 @@ fn a_server_that_is_killed_and_started_again_in_mid_run_costs_no_evidence() {
     adds_up(&fleet_in(&sandbox.path("share/plimsoll/runs")), 2);
 }
 
+/// A server that lost its storage, such as one in a container without a volume, knows neither the
+/// stream nor the agents' subscriptions.
+#[test]
+fn agents_receive_plans_again_after_the_server_lost_its_storage() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let mut broker = Server::start(&sandbox);
+    let _agents = [agent(&sandbox, &broker.url(), "one"), agent(&sandbox, &broker.url(), "two")];
+    let says = |name: &str, words: &str| {
+        let log = fs::read_to_string(sandbox.path(&format!("log-{name}"))).unwrap_or_default();
+        log.contains(words)
+    };
+    for name in ["one", "two"] {
+        wait_until("the agent", || says(name, "waits for plans"));
+    }
+    broker.process.0.kill().unwrap();
+    broker.process.0.wait().unwrap();
+    fs::remove_dir_all(sandbox.path("nats")).unwrap();
+    broker.process = server(&sandbox, broker.port);
+    wait_until("the subscription", || {
+        ["one", "two"].iter().any(|name| says(name, "receives plans again"))
+    });
+    let again = two_agents(&sandbox, &broker.url(), "1s", &key).output().unwrap();
+    assert!([0, 3].contains(&again.status.code().unwrap()), "{again:?}");
+    adds_up(&fleet_in(&sandbox.path("share/plimsoll/runs")), 2);
+}
+
+#[test]
+fn an_agent_that_is_killed_and_started_again_in_mid_run_makes_the_run_invalid() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let broker = Server::start(&sandbox);
+    let _one = agent(&sandbox, &broker.url(), "one");
+    let mut two = agent(&sandbox, &broker.url(), "two");
+    let mut run = begun(&sandbox, two_agents(&sandbox, &broker.url(), "5s", &key), "run.log");
+    two.0.kill().unwrap();
+    two.0.wait().unwrap();
+    let _two = agent(&sandbox, &broker.url(), "two");
+    assert_eq!(run.wait(), 3, "{}", said(&sandbox));
+    let verdict = json(&sandbox.path("run.json"));
+    let reason = verdict["reason"].as_str().unwrap();
+    assert!(reason.contains("two was lost (its agent was restarted"), "{verdict:#}");
+    let hosts = fleet_in(&sandbox.path("share/plimsoll/runs")).join("hosts");
+    assert!(hosts.join("one").is_dir(), "the evidence of the other host is kept");
+}
+
 #[test]
 fn an_agent_that_is_stopped_for_a_while_is_not_acquitted() {
     let sandbox = Sandbox::new();
