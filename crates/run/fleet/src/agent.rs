@@ -23,6 +23,7 @@ use plimsoll_sys::clock;
 use crate::broker::{Broker, MissingPart, Role, Server};
 use crate::card::{Card, boot_id, is_label, is_name};
 use crate::message::{AgentMessage, ClockReply};
+use crate::offset::running_instance;
 use crate::order::{self, Order, SignedOrder, verify};
 use crate::{Task, block_on_runtime};
 use leftover_data::LeftoverData;
@@ -116,16 +117,8 @@ async fn serve(
     let broker = connected?;
     let card = Arc::new(Mutex::new(card(options, &broker)));
     let instance = lock(&card).instance.clone();
-    if let Ok(Some(text)) = broker.agents.get(options.name.as_str()).await
-        && let Some(other) = Card::parse(&text)
-        && other.boot_id != lock(&card).boot_id
-    {
-        let message = format!(
-            "cannot start agent {}: an agent with this name already runs on {}",
-            other.name, other.host
-        );
-        return Err(RunnerError::usage(message).hint("choose another name with --name"));
-    }
+    let own = lock(&card).clone();
+    check_name_is_free(&broker, &own).await?;
     let mut orders = Orders::subscribe(&broker, &options.name).await?;
     let clock = broker.client.subscribe(format!("plimsoll.clock.{}", options.name)).await;
     let clock = clock.map_err(|error| broker.error("receive clock requests", &error))?;
@@ -235,6 +228,25 @@ fn card(options: &Options, broker: &Broker) -> Card {
         trusts: options.trust.clone(),
         busy_with: None,
     }
+}
+
+/// Checks that no other agent with this name runs, on another host or on this one. Both would
+/// receive some of the orders. An agent that was killed does not answer, so it can be started again.
+async fn check_name_is_free(broker: &Broker, own: &Card) -> Result<(), RunnerError> {
+    let name = own.name.as_str();
+    let stored = broker.agents.get(name).await.ok().flatten();
+    let other = stored.and_then(|text| Card::parse(&text));
+    let process = match running_instance(broker, name).await {
+        Some(instance) => instance.rsplit('-').next().map(|id| format!(" (process {id})")),
+        None if other.as_ref().is_some_and(|other| other.boot_id != own.boot_id) => None,
+        None => return Ok(()),
+    };
+    let message = format!(
+        "cannot start agent {name}: an agent with this name already runs on {}{}",
+        other.as_ref().map_or("another host", |other| &other.host),
+        process.unwrap_or_default()
+    );
+    Err(RunnerError::usage(message).hint("stop that agent, or choose another name with --name"))
 }
 
 /// Writes the card once a second. A failed write needs no retry, because the next write follows

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use async_nats::Message;
 use plimsoll_evidence::fleet::Offset;
 use plimsoll_sys::clock::{monotonic_ns, realtime_ns};
 
@@ -52,10 +53,9 @@ pub(crate) async fn compare_clocks(broker: &Broker, agent: &str) -> Option<Clock
     let (mut best, mut failures): (Option<ClockComparison>, u32) = (None, 0);
     for _ in 0..EXCHANGES {
         let (asked_ns, asked_realtime_ns) = (monotonic_ns(), realtime_ns());
-        let requested = broker.client.request(format!("plimsoll.clock.{agent}"), "".into());
-        let answer = tokio::time::timeout(ANSWER_TIMEOUT, requested).await;
+        let answer = request_clock(broker, agent).await;
         let answered_ns = monotonic_ns();
-        let Ok(Ok(answer)) = answer else {
+        let Some(answer) = answer else {
             failures += 1;
             if failures == FAILURES_MAX {
                 break;
@@ -73,6 +73,19 @@ pub(crate) async fn compare_clocks(broker: &Broker, agent: &str) -> Option<Clock
         }
     }
     best
+}
+
+/// Returns the answer of an agent; `None` if no agent with this name responds.
+async fn request_clock(broker: &Broker, agent: &str) -> Option<Message> {
+    let requested = broker.client.request(format!("plimsoll.clock.{agent}"), "".into());
+    let answer = tokio::time::timeout(ANSWER_TIMEOUT, requested).await;
+    answer.ok()?.ok()
+}
+
+/// Returns the instance of the agent process that responds under this name.
+pub(crate) async fn running_instance(broker: &Broker, agent: &str) -> Option<String> {
+    let answer = request_clock(broker, agent).await?;
+    Some(serde_json::from_slice::<ClockReply>(&answer.payload).ok()?.instance)
 }
 
 /// Converts a time on an agent's clock to the coordinator's clock.

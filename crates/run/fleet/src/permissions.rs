@@ -27,6 +27,8 @@ pub fn agent(name: &str) -> Permissions {
         format!("plimsoll.told.*.{name}"),
         format!("plimsoll.live.*.{name}"),
         format!("$KV.{CARDS}.{name}"),
+        // An agent asks whether another agent with its name runs.
+        format!("plimsoll.clock.{name}"),
         format!("$JS.API.STREAM.INFO.KV_{CARDS}"),
         format!("$JS.API.DIRECT.GET.KV_{CARDS}.$KV.{CARDS}.{name}"),
         // Orders.

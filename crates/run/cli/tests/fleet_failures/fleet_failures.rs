@@ -267,6 +267,18 @@ fn a_run_whose_coordinator_was_killed_is_taken_up_again() {
     };
     resume("../key").expect(2).says("not a valid run name");
     resume("never").expect(2).says("cannot resume");
+    let mut first = sandbox
+        .command(&["run", "--resume", &id, "--fleet", &broker.url(), "--sign", &key])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lock = sandbox.path("state/plimsoll/fleet-locks").join(&id);
+    let process = first.id().to_string();
+    wait_until("the lock", || fs::read_to_string(&lock).is_ok_and(|text| text == process));
+    resume(&id).expect(2).says(&format!("process {process} follows it"));
+    first.kill().unwrap();
+    first.wait().unwrap();
     let ran = resume(&id);
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
     carried_all(&fleet_in(&sandbox.path("share/plimsoll/runs")));
@@ -313,18 +325,6 @@ fn a_network_that_is_lost_for_five_seconds_costs_nothing_and_one_for_good_its_ho
     let hosts = Hosts::new(2);
     let mut command = hosts.on(0, "nats-server");
     command.args(["-a", SWITCH, "-p", "4222", "-js", "-sd"]).arg(sandbox.path("nats"));
-    let mut first = sandbox
-        .command(&["run", "--resume", &id, "--fleet", &broker.url(), "--sign", &key])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let lock = sandbox.path("state/plimsoll/fleet-locks").join(&id);
-    let process = first.id().to_string();
-    wait_until("the lock", || fs::read_to_string(&lock).is_ok_and(|text| text == process));
-    resume(&id).expect(2).says(&format!("process {process} follows it"));
-    first.kill().unwrap();
-    first.wait().unwrap();
     let _server = Process::start({
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command
