@@ -210,9 +210,8 @@ impl Broker {
             // request.
             let waits = is_agent && is_waiting(MissingPart::Storage, &error);
             if began.elapsed() > CREATE_TIMEOUT && !waits {
-                let error = RunnerError::environment(format!("cannot use JetStream on {}: {error}", server.url)).hint(
-                    "start the server with JetStream (`nats-server -js`), and allow this user to use it",
-                );
+                let says = format!("cannot use JetStream on {}: {error}", server.url);
+                let error = RunnerError::environment(says).hint(storage_hint(&error));
                 return Err(error);
             }
             tokio::time::sleep(if waits { WAIT_INTERVAL } else { RETRY_INTERVAL }).await;
@@ -280,6 +279,7 @@ impl Broker {
     pub(crate) fn connections(&self) -> u64 {
         self.client.statistics().connects.load(std::sync::atomic::Ordering::Relaxed)
     }
+
     /// Subscribes an agent to its orders. Its consumer is created if it is missing.
     pub(crate) async fn follow_orders(&self, agent: &str) -> Result<pull::Stream, String> {
         let durable = format!("agent-{agent}");
@@ -298,7 +298,6 @@ impl Broker {
     pub(crate) async fn restore(&self) -> Result<(), String> {
         create_storage(&self.jetstream).await
     }
-
 
     /// Subscribes an agent to the coordinator's messages after `sequence`. The consumer's name
     /// contains the agent's name, because the server permits the agent no other consumer name.
@@ -355,6 +354,20 @@ impl Broker {
 /// Returns the name of the bucket for an agent's evidence.
 pub(crate) fn bucket(agent: &str) -> String {
     format!("plimsoll-evidence-{agent}")
+}
+
+/// Returns the hint for a failed request to create or open the streams.
+fn storage_hint(error: &str) -> &'static str {
+    // Texts of nats-server (server/errors.json, codes 10023, 10028 and 10047) and of the client.
+    if error.contains("insufficient") || error.contains("resource limits exceeded") {
+        "give JetStream more space on the server (`max_file_store`, at least 1 GiB), or remove \
+         streams that are no longer used"
+    } else if error.contains("timed out") {
+        "check that the server is not overloaded, that a majority of its cluster runs, and that \
+         its permissions allow this user to use JetStream"
+    } else {
+        "start the server with JetStream (`nats-server -js`), and allow this user to use it"
+    }
 }
 
 /// Creates the stream and the bucket for cards.
@@ -454,6 +467,15 @@ fn tls_config(server: &Server) -> Result<ClientConfig, RunnerError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn the_hint_names_what_the_server_lacks() {
+        let of = |error: &str| storage_hint(&format!("the stream `plimsoll`: {error}"));
+        let full = of("insufficient storage resources available, code 10047, error 503");
+        assert!(full.contains("max_file_store"), "{full}");
+        assert!(of("jetstream request timed out").contains("overloaded"));
+        assert!(of("jetstream not enabled, code 10076").contains("nats-server -js"));
+    }
 
     #[test]
     fn a_password_in_the_address_is_rejected_and_not_displayed() {
