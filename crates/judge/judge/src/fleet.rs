@@ -206,7 +206,14 @@ pub fn judge_fleet(
     let windows = events::checks(sum);
     let counted: Vec<&HostLine> = hosts.iter().filter(|host| host.until_lost.is_none()).collect();
     let at_limit = bundles.values().any(|bundle| generator_limit::at_limit(bundle));
-    let (verdict, reason) = worst_result(fleet, &findings, &counted, &windows, at_limit);
+    let deciding: Vec<&Finding> =
+        findings.iter().filter(|finding| events::decides(finding, sum)).collect();
+    let accepted = events::accepted(&findings, sum);
+    let (verdict, mut reason) = worst_result(fleet, &deciding, &counted, &windows, at_limit);
+    if matches!(verdict, VerdictKind::Pass | VerdictKind::Measured) && !accepted.is_empty() {
+        let rules = accepted.join(", ");
+        reason.push_str(&format!("; the plan accepts these rules as unknown: {rules}"));
+    }
     let is_whole = fleet.counted().all(|host| host.end == HostEnd::Reported);
     let total = fleet.window.filter(|_| is_whole).and_then(|_| total(fleet, &counted, merged?));
     let judged = FleetVerdict {
@@ -220,7 +227,7 @@ pub fn judge_fleet(
         findings,
         host_findings: Vec::new(),
         passed,
-        accepted: Vec::new(),
+        accepted,
         declared: Vec::new(),
         rules_version: RULES_VERSION,
         run_id: fleet.run_id.clone(),
@@ -232,7 +239,7 @@ pub fn judge_fleet(
 /// FAIL, INCONCLUSIVE and PASS.
 fn worst_result(
     fleet: &Fleet,
-    findings: &[Finding],
+    findings: &[&Finding],
     hosts: &[&HostLine],
     windows: &[Check],
     at_limit: bool,

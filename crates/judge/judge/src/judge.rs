@@ -155,6 +155,24 @@ fn accepted(bundle: &Bundle, findings: &[Finding], claimed: &[Claim]) -> Vec<Str
     accepted
 }
 
+/// Returns true if a failed or unknown rule on events decides the verdict on a fleet with this sum.
+/// The conditions are those of a single run.
+pub(crate) fn decides_fleet(sum: &Bundle, finding: &Finding) -> bool {
+    let (claimed, id) = (claims_of(sum), finding.rule.as_str());
+    let is_mandatory = |rule: &Rule| claimed.iter().any(|claim| rule.mandatory_for(*claim));
+    match finding.outcome {
+        Outcome::Fail => {
+            ALWAYS_REFUTE.contains(&id) || claimed.iter().any(|claim| refutes(finding, *claim))
+        }
+        Outcome::Unknown => {
+            rules::find(id).is_some_and(is_mandatory)
+                && (ALWAYS_DECIDE.contains(&id) || !sum.plan.claims_assumed)
+                && !is_accepted(sum, id)
+        }
+        Outcome::Warn | Outcome::Pass => false,
+    }
+}
+
 /// These rules judge only the time before the first event and the time after the recovery, because
 /// an event may change the rate.
 const OUTSIDE_EVENTS: [&str; 6] = [

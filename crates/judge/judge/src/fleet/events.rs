@@ -8,7 +8,7 @@ use plimsoll_plan::ResolvedPlan;
 use super::LOSSES;
 use crate::events;
 use crate::finding::{Finding, Outcome};
-use crate::judge::is_accepted;
+use crate::judge::{decides_fleet, is_accepted};
 use crate::rules::{OF_EVENTS, coordinated_omission};
 use crate::verdict::Check;
 
@@ -17,6 +17,21 @@ use crate::verdict::Check;
 pub(super) fn findings(fleet: &Fleet, plan: &ResolvedPlan, sum: &Bundle) -> Vec<Finding> {
     let found = OF_EVENTS.into_iter().filter_map(|rule| (rule.check)(sum));
     found.chain(check_losses(fleet, plan)).collect()
+}
+
+/// Returns true if a finding of the fleet may decide its verdict. The rules on events decide as in a
+/// single run; the plan may accept their unknown results.
+pub(super) fn decides(finding: &Finding, sum: &Bundle) -> bool {
+    !OF_EVENTS.iter().any(|rule| rule.id == finding.rule) || decides_fleet(sum, finding)
+}
+
+/// Returns the rules on events whose outcome is unknown and accepted by the plan.
+pub(super) fn accepted(findings: &[Finding], sum: &Bundle) -> Vec<String> {
+    let unknown = findings.iter().filter(|finding| finding.outcome == Outcome::Unknown);
+    let rules = unknown.map(|finding| finding.rule.clone());
+    rules
+        .filter(|rule| OF_EVENTS.iter().any(|one| one.id == *rule) && is_accepted(sum, rule))
+        .collect()
 }
 
 /// Returns the checks of the windows' limits on the sum of all hosts.

@@ -24,8 +24,9 @@ pub(super) fn add(
         .iter()
         .filter_map(|host| Some((host.name.as_str(), verdicts.get(&host.name)?)))
         .collect();
-    let all = |of: fn(&Verdict) -> &Vec<String>| {
-        let mut all: Vec<String> = reported.iter().flat_map(|(_, v)| of(v)).cloned().collect();
+    let all = |of_fleet: &[String], of: fn(&Verdict) -> &Vec<String>| {
+        let of_hosts = reported.iter().flat_map(|(_, verdict)| of(verdict));
+        let mut all: Vec<String> = of_fleet.iter().chain(of_hosts).cloned().collect();
         all.sort();
         all.dedup();
         all
@@ -35,8 +36,8 @@ pub(super) fn add(
         claims: claims(&verdict.findings, &reported, fleet.counted().count()),
         checks: [&verdict.checks[..], &checks(&reported)].concat(),
         host_findings: findings(&reported),
-        accepted: all(|verdict| &verdict.accepted),
-        declared: all(|verdict| &verdict.declared),
+        accepted: all(&verdict.accepted, |verdict| &verdict.accepted),
+        declared: all(&verdict.declared, |verdict| &verdict.declared),
         ..verdict
     }
 }

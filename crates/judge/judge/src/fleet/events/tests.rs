@@ -142,3 +142,46 @@ fn a_command_that_ran_on_another_host_makes_the_run_invalid() {
         assert_eq!((verdict.verdict, verdict.reason.as_str()), (VerdictKind::Invalid, says));
     }
 }
+
+/// The sum of hosts whose rate rises until the event, so that it is unknown whether it was steady.
+fn rising(limits: &str, accepted: &str) -> Bundle {
+    let mut sum = sum(0, limits);
+    fixtures::rates(&mut sum, |tenth| match tenth {
+        0..200 => (RATE / 10 * (100 + tenth) / 200, LATENCY_NS),
+        _ => (RATE / 10 + tenth * 7 % 11, LATENCY_NS),
+    });
+    sum.plan.evidence.accept_unknown = vec![accepted.to_owned()];
+    sum
+}
+
+#[test]
+fn an_unknown_rule_on_events_decides_as_in_a_single_run() {
+    let limits = "[requirement.during]\noutage_max = \"12s\"\n";
+    let rule = "before-unsteady";
+    let of = |sum: &Bundle| {
+        let verdict = judged(sum, VerdictKind::Measured, |_| {});
+        assert_eq!(found(&verdict, rule).unwrap().outcome, Outcome::Unknown, "{verdict:#?}");
+        verdict
+    };
+    let open = of(&rising(limits, ""));
+    assert_eq!(open.verdict, VerdictKind::Inconclusive, "{open:#?}");
+    let accepted = of(&rising(limits, rule));
+    assert_eq!(accepted.verdict, VerdictKind::Pass, "{accepted:#?}");
+    assert_eq!(accepted.accepted, [rule]);
+    assert!(accepted.reason.ends_with("accepts these rules as unknown: before-unsteady"));
+    // Without a requirement, the run only lists the open point.
+    let mut unstated = rising("", "");
+    unstated.plan.requirement = None;
+    unstated.plan.claims_assumed = true;
+    assert_eq!(of(&unstated).verdict, VerdictKind::Measured);
+    // A plan cannot accept that it is unknown whether an event happened.
+    let mut missed = rising("", "events");
+    missed.plan.claims_assumed = true;
+    missed.run.events[0] = EventRecord {
+        name: "cut".to_owned(),
+        missed: "the run ended before".to_owned(),
+        ..EventRecord::default()
+    };
+    let verdict = judged(&missed, VerdictKind::Measured, |fleet| drop(fleet.hosts.pop()));
+    assert_eq!(verdict.verdict, VerdictKind::Inconclusive, "{verdict:#?}");
+}
