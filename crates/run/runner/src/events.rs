@@ -11,10 +11,12 @@ mod schedule;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
+use plimsoll_engine::stop_request;
 use plimsoll_evidence::events::EventRecord;
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::run::{Phase, PhaseKind};
@@ -24,11 +26,13 @@ use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::planned::gate::StreamGate;
 
+use self::command::StopEffect;
 use self::schedule::{Schedule, StepReporter};
 use crate::error::RunnerError;
 use crate::finished_run::FinishedRun;
 use crate::listener::{FleetProgress, Listener};
 use crate::prompt::Operator;
+use crate::run_request::RunConfig;
 
 /// One entry for each stream: the gate that starts the stream, if it starts at an event.
 pub(crate) type StreamGates = Vec<Option<Arc<StreamGate>>>;
@@ -72,10 +76,51 @@ pub enum EventNews {
     Record(EventRecord),
 }
 
+/// Interval at which the end of the events is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// Time for which a stopped run waits for the command of an event.
+const STOP_TIMEOUT_NS: u64 = 3_000_000_000;
+
+/// Request to stop the run before its end.
+#[derive(Clone, Debug)]
+struct StopRequest {
+    /// Time at which commands are killed, on the driver's clock; the maximum before the request.
+    kill_ns: Arc<AtomicU64>,
+}
+
+impl StopRequest {
+    fn new() -> Self {
+        Self { kill_ns: Arc::new(AtomicU64::new(u64::MAX)) }
+    }
+
+    fn set(&self) {
+        let kill_ns = monotonic_ns().saturating_add(STOP_TIMEOUT_NS);
+        self.kill_ns.fetch_min(kill_ns, Ordering::Relaxed);
+    }
+
+    fn is_requested(&self) -> bool {
+        self.kill_ns.load(Ordering::Relaxed) < u64::MAX
+    }
+
+    /// Returns the effect of the request on the command of an event.
+    fn of_command(&self) -> Option<StopEffect> {
+        let is_due = monotonic_ns() >= self.kill_ns.load(Ordering::Relaxed);
+        (is_due || stop_request::has_timed_out(u64::MAX)).then_some(StopEffect::Kill)
+    }
+
+    /// Returns the effect of a request on an undo command. An undo repairs the system, so it is not
+    /// killed.
+    fn of_undo() -> Option<StopEffect> {
+        stop_request::is_urgent().then_some(StopEffect::Leave)
+    }
+}
+
 /// Thread that executes the events of a measured phase.
 #[derive(Debug)]
 pub struct EventThread {
-    stop: Arc<AtomicBool>,
+    /// True if the measured phase has ended.
+    end: Arc<AtomicBool>,
+    stop: StopRequest,
     news: Receiver<EventNews>,
     thread: Option<JoinHandle<Vec<EventRecord>>>,
 }
@@ -96,7 +141,7 @@ impl EventThread {
     ) -> Result<Self, RunnerError> {
         let (sender, news) = channel();
         let steps = StepReporter::new(sender, Some(writer));
-        let mut schedule = Schedule::new(plan, &[], start_ns, operator, steps);
+        let mut schedule = Schedule::new(plan, &[], start_ns, operator, StopRequest::new(), steps);
         if let Some(earlier) = earlier {
             schedule.resume(earlier);
         }
@@ -115,15 +160,16 @@ impl EventThread {
     ) -> std::io::Result<Self> {
         let (sender, news) = channel();
         let steps = StepReporter::new(sender, None);
-        Self::spawn(Schedule::new(plan, gates, start_ns, operator, steps), news)
+        let stop = StopRequest::new();
+        Self::spawn(Schedule::new(plan, gates, start_ns, operator, stop, steps), news)
     }
 
     fn spawn(schedule: Schedule, news: Receiver<EventNews>) -> std::io::Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&stop);
+        let (end, stop) = (Arc::new(AtomicBool::new(false)), schedule.stop_request());
+        let flag = Arc::clone(&end);
         let thread = std::thread::Builder::new().name("events".to_owned());
         let thread = Some(thread.spawn(move || schedule.carry_out(&flag))?);
-        Ok(Self { stop, news, thread })
+        Ok(Self { end, stop, news, thread })
     }
 
     /// Returns the messages that arrived since the last call.
@@ -131,15 +177,29 @@ impl EventThread {
         self.news.try_iter().collect()
     }
 
-    /// Makes the thread end the events, like [`Self::stop`], but does not wait for it.
+    /// Makes the thread end the events, because the run is stopped. Commands that do not end soon
+    /// are killed. Does not wait for the thread.
     pub fn request_stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop.set();
+        self.request_end();
     }
 
-    /// Ends the events, and undoes those that were not undone yet. The first call returns all
-    /// records, later calls return none.
+    /// Makes the thread end the events, because the measured phase has ended. Does not wait for the
+    /// thread.
+    pub fn request_end(&self) {
+        self.end.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if the thread has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends the events, and undoes those that were not undone yet. Waits for their commands. The
+    /// first call returns all records, later calls return none.
     pub fn stop(&mut self) -> Vec<EventRecord> {
-        self.request_stop();
+        self.request_end();
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 }
@@ -166,6 +226,8 @@ pub(crate) struct EventListener<'a> {
     inner: &'a mut dyn Listener,
     plan: &'a ResolvedPlan,
     gates: StreamGates,
+    /// True if the run is stopped.
+    interrupt: &'a AtomicBool,
     /// Connection to the run's operator; moved into the thread when the events start.
     operator: Option<Operator>,
     thread: Option<EventThread>,
@@ -175,13 +237,14 @@ pub(crate) struct EventListener<'a> {
 
 impl<'a> EventListener<'a> {
     pub(crate) fn new(
-        plan: &'a ResolvedPlan,
+        config: RunConfig<'a>,
         gates: StreamGates,
         operator: Operator,
         inner: &'a mut dyn Listener,
     ) -> Self {
+        let RunConfig { resolved: plan, interrupt, .. } = config;
         let (operator, thread, records) = (Some(operator), None, Vec::new());
-        Self { inner, plan, gates, operator, thread, records }
+        Self { inner, plan, gates, interrupt, operator, thread, records }
     }
 
     /// Stops the thread, and returns the events with times since the start of the run.
@@ -212,6 +275,14 @@ impl<'a> EventListener<'a> {
 
     fn stop(&mut self) {
         let Some(mut thread) = self.thread.take() else { return };
+        thread.request_end();
+        while !thread.is_finished() {
+            if self.interrupt.load(Ordering::Relaxed) {
+                thread.request_stop();
+            }
+            self.pass_on(thread.news());
+            std::thread::sleep(POLL_INTERVAL);
+        }
         self.records = thread.stop();
         self.pass_on(thread.news());
     }
@@ -293,5 +364,38 @@ impl Listener for EventListener<'_> {
 
     fn finished(&mut self, run: &FinishedRun) {
         self.inner.finished(run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::places::Places;
+
+    #[test]
+    fn a_stopped_run_kills_the_command_of_an_event_and_undoes_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let undone = directory.path().join("undone");
+        let text = format!(
+            "version = 1\nname = \"p\"\n[target]\nnull = true\n[workload.matrix]\n[phases]\nmeasure \
+             = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n[[event]]\nname = \"cut\"\nat = \
+             \"100ms\"\nrun = [\"sh\", \"-c\", \"sleep 50 & wait\"]\nundo = [\"touch\", {undone:?}]\n"
+        );
+        let plan = plimsoll_plan::Plan::parse(&text, "p").unwrap().resolve();
+        let operator = Operator::of_run(&Places::from_environment().unwrap(), "run");
+        let writer = Box::new(|_: &EventRecord| Ok(()));
+        let began_ns = monotonic_ns();
+        let mut thread =
+            EventThread::start_without_streams(&plan, began_ns, operator, None, writer).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        thread.request_stop();
+        let records = thread.stop();
+        assert!(monotonic_ns() - began_ns < 20_000_000_000, "it does not wait for the command");
+        assert!(undone.exists());
+        // The run is incomplete, but the command did not fail.
+        assert_eq!((records[0].at_ns, records[0].failure()), (None, None), "{records:?}");
+        assert!(records[0].missed.contains("the run was stopped"), "{records:?}");
+        assert!(records[0].undo.is_some());
     }
 }

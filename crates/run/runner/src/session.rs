@@ -179,7 +179,7 @@ impl<H> PreparedRun<H> {
             Ok(session) => session,
             Err(error) => return Err(start_failed(data(run_data), error, request.config.resolved)),
         };
-        let mut listener = EventListener::new(request.config.resolved, gates, operator, progress);
+        let mut listener = EventListener::new(request.config, gates, operator, progress);
         // If there is no spool file, all rows of the run stay in memory.
         let spool = Spool::create(session.writer.directory()).ok();
         let (mut recording, run_data, is_prepared) = drive(run_data, spool, &mut listener);

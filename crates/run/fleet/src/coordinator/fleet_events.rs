@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use plimsoll_evidence::events::{CommandRecord, EventRecord};
 use plimsoll_evidence::fleet::Offset;
@@ -21,6 +22,8 @@ use crate::offset::to_coordinator_ns;
 /// Maximum time between the last message of a host and the event that stops the host. Hosts send a
 /// message every second.
 const LAST_MESSAGE_NS: u64 = 3_000_000_000;
+/// Interval at which the end of the events is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Events of a fleet run, with their records.
 #[derive(Debug)]
@@ -209,10 +212,14 @@ impl FleetEvents {
         hosts: &[super::HostState],
         report: &mut dyn FnMut(Event),
     ) -> Vec<EventRecord> {
+        self.thread.iter().for_each(EventThread::request_end);
+        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            self.poll(report);
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
         if let Some(mut thread) = self.thread.take() {
-            let stopped = tokio::task::spawn_blocking(move || (thread.stop(), thread.news())).await;
-            let (records, news) = stopped.unwrap_or_default();
-            self.take_news(news, report);
+            let records = thread.stop();
+            self.take_news(thread.news(), report);
             self.records.extend(records.into_iter().map(|record| (record.name.clone(), record)));
         }
         let mut events = std::mem::take(&mut self.events);

@@ -18,12 +18,40 @@ const OUTPUT_BYTES_MAX: u64 = 4096;
 /// Interval at which the thread checks whether the command has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
+/// Effect of a request to stop the run on a running command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopEffect {
+    /// The command and its children are killed.
+    Kill,
+    /// The run no longer waits for the command.
+    Leave,
+}
+
+/// Failure of a command that the run killed because it was stopped.
+pub(crate) const STOPPED: &str = "it was killed because the run was stopped";
+
+/// End of the wait for a command.
+enum End {
+    Exited(ExitStatus),
+    TimedOut,
+    Stopped(StopEffect),
+}
+
 /// Runs a command until it ends or `timeout_ns` have passed. Times are on the driver's clock.
 pub(crate) fn run(argv: &[String], timeout_ns: u64) -> CommandRecord {
+    run_until_stopped(argv, timeout_ns, &|| None)
+}
+
+/// Like [`run`], but ends the wait as soon as `stop` returns the effect of a request to stop.
+pub(crate) fn run_until_stopped(
+    argv: &[String],
+    timeout_ns: u64,
+    stop: &dyn Fn() -> Option<StopEffect>,
+) -> CommandRecord {
     let start_ns = monotonic_ns();
     let mut record = CommandRecord { argv: argv.to_vec(), start_ns, ..CommandRecord::default() };
-    match try_run(argv, timeout_ns, &mut record) {
-        Ok(Some(status)) => {
+    match try_run(argv, timeout_ns, stop, &mut record) {
+        Ok(End::Exited(status)) => {
             record.exit_code = status.code();
             record.failure = match (status.code(), status.signal()) {
                 (Some(0), _) => String::new(),
@@ -32,8 +60,14 @@ pub(crate) fn run(argv: &[String], timeout_ns: u64) -> CommandRecord {
                 (None, None) => "it ended without an exit code".to_owned(),
             };
         }
-        Ok(None) => {
+        Ok(End::TimedOut) => {
             record.failure = format!("it was killed after {} s", timeout_ns as f64 / 1e9);
+        }
+        Ok(End::Stopped(StopEffect::Kill)) => STOPPED.clone_into(&mut record.failure),
+        Ok(End::Stopped(StopEffect::Leave)) => {
+            record.failure = "the run was stopped by a second signal, so it did not wait for the \
+                              command, which may still be running"
+                .to_owned();
         }
         Err(error) => record.failure = format!("it could not be started: {error}"),
     }
@@ -41,12 +75,12 @@ pub(crate) fn run(argv: &[String], timeout_ns: u64) -> CommandRecord {
     record
 }
 
-/// Returns the status, or `None` after the timeout.
 fn try_run(
     argv: &[String],
     timeout_ns: u64,
+    stop: &dyn Fn() -> Option<StopEffect>,
     record: &mut CommandRecord,
-) -> io::Result<Option<ExitStatus>> {
+) -> io::Result<End> {
     let [program, arguments @ ..] = argv else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty"));
     };
@@ -62,27 +96,34 @@ fn try_run(
         .stderr(stderr.try_clone()?)
         .process_group(0)
         .spawn()?;
-    let status = wait(&mut child, monotonic_ns().saturating_add(timeout_ns))?;
+    let end = wait(&mut child, monotonic_ns().saturating_add(timeout_ns), stop)?;
     (record.stdout, record.stderr) = (tail(&stdout), tail(&stderr));
-    Ok(status)
+    Ok(end)
 }
 
-fn wait(child: &mut Child, until_ns: u64) -> io::Result<Option<ExitStatus>> {
-    loop {
+fn wait(
+    child: &mut Child,
+    until_ns: u64,
+    stop: &dyn Fn() -> Option<StopEffect>,
+) -> io::Result<End> {
+    let end = loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+            return Ok(End::Exited(status));
         }
-        if monotonic_ns() >= until_ns {
-            let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            let killed = group.map(|group| kill_process_group(group, Signal::KILL));
-            if !matches!(killed, Some(Ok(()))) {
-                child.kill()?;
-            }
-            child.wait()?;
-            return Ok(None);
+        match stop() {
+            Some(StopEffect::Leave) => return Ok(End::Stopped(StopEffect::Leave)),
+            Some(StopEffect::Kill) => break End::Stopped(StopEffect::Kill),
+            None if monotonic_ns() >= until_ns => break End::TimedOut,
+            None => std::thread::sleep(POLL_INTERVAL),
         }
-        std::thread::sleep(POLL_INTERVAL);
+    };
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let killed = group.map(|group| kill_process_group(group, Signal::KILL));
+    if !matches!(killed, Some(Ok(()))) {
+        child.kill()?;
     }
+    child.wait()?;
+    Ok(end)
 }
 
 /// Returns the last part of an output.
@@ -130,6 +171,17 @@ mod tests {
         let late = ran(&["sh", "-c", "sleep 300 & sleep 300"], 100_000_000);
         assert_eq!((late.exit_code, late.failure.as_str()), (None, "it was killed after 0.1 s"));
         assert!(late.end_ns - late.start_ns < 5_000_000_000);
+    }
+
+    #[test]
+    fn is_killed_or_left_when_the_run_is_stopped() {
+        let argv = ["sleep".to_owned(), "5".to_owned()];
+        let stopped = |effect| run_until_stopped(&argv, LONG_NS, &|| Some(effect));
+        let killed = stopped(StopEffect::Kill);
+        assert_eq!(killed.failure, STOPPED);
+        assert!(killed.end_ns - killed.start_ns < 2_000_000_000);
+        let left = stopped(StopEffect::Leave);
+        assert!(left.failure.contains("may still be running"), "{}", left.failure);
     }
 
     #[test]

@@ -11,7 +11,8 @@ use plimsoll_plan::{Event, ResolvedPlan};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::planned::gate::StreamGate;
 
-use super::{EventNews, StepWriter, command};
+use super::command::{self, StopEffect};
+use super::{EventNews, StepWriter, StopRequest};
 use crate::prompt::{Operator, PendingPrompt};
 
 /// Interval at which the thread checks for due events.
@@ -55,6 +56,7 @@ pub(super) struct Schedule {
     start_ns: u64,
     end_ns: u64,
     operator: Operator,
+    stop: StopRequest,
     steps: StepReporter,
 }
 
@@ -64,6 +66,7 @@ impl Schedule {
         gates: &[Option<Arc<StreamGate>>],
         start_ns: u64,
         operator: Operator,
+        stop: StopRequest,
         steps: StepReporter,
     ) -> Self {
         let streams = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
@@ -83,8 +86,13 @@ impl Schedule {
             start_ns,
             end_ns: start_ns.saturating_add(plan.phases.measure_ns),
             operator,
+            stop,
             steps,
         }
+    }
+
+    pub(super) fn stop_request(&self) -> StopRequest {
+        self.stop.clone()
     }
 
     /// Continues from the records of a process that was killed. Events that were due since then do
@@ -108,13 +116,13 @@ impl Schedule {
 
     /// Executes the events until the end of the measured phase, then undoes all events that were
     /// not undone yet.
-    pub(super) fn carry_out(mut self, stop: &AtomicBool) -> Vec<EventRecord> {
-        while !stop.load(Ordering::Relaxed) && monotonic_ns() < self.end_ns {
+    pub(super) fn carry_out(mut self, end: &AtomicBool) -> Vec<EventRecord> {
+        while !end.load(Ordering::Relaxed) && monotonic_ns() < self.end_ns {
             self.advance();
             std::thread::sleep(POLL_INTERVAL);
         }
         for scheduled in &mut self.events {
-            scheduled.end(&mut self.steps);
+            scheduled.end(&self.stop, &mut self.steps);
         }
         self.events.into_iter().map(|scheduled| scheduled.record).collect()
     }
@@ -123,7 +131,8 @@ impl Schedule {
         for at in 0..self.events.len() {
             let due_ns = self.due_ns(&self.events[at].event);
             let undo_ns = self.events[at].event.undo_at_ns.map(|ns| self.start_ns + ns);
-            self.events[at].advance(due_ns, undo_ns, &self.operator, &mut self.steps);
+            let (operator, stop) = (&self.operator, &self.stop);
+            self.events[at].advance(due_ns, undo_ns, operator, stop, &mut self.steps);
         }
     }
 
@@ -191,15 +200,16 @@ impl Scheduled {
         due_ns: Option<u64>,
         undo_ns: Option<u64>,
         operator: &Operator,
+        stop: &StopRequest,
         steps: &mut StepReporter,
     ) {
         let now_ns = monotonic_ns();
         let is_due = |ns: Option<u64>| ns.is_some_and(|ns| ns <= now_ns);
         match std::mem::replace(&mut self.state, State::Waiting) {
-            State::Waiting if is_due(due_ns) => self.begin(now_ns, operator, steps),
+            State::Waiting if is_due(due_ns) => self.begin(now_ns, operator, stop, steps),
             State::Asked(prompt) if operator.has_confirmed(&prompt) => {
                 drop(prompt);
-                self.happen(now_ns, steps);
+                self.happen(now_ns, stop, steps);
             }
             State::Running(thread) if thread.is_finished() => self.note_command(thread, steps),
             State::Happened(_) if is_due(undo_ns) => self.undo(steps),
@@ -208,24 +218,33 @@ impl Scheduled {
         }
     }
 
-    fn begin(&mut self, now_ns: u64, operator: &Operator, steps: &mut StepReporter) {
+    fn begin(
+        &mut self,
+        now_ns: u64,
+        operator: &Operator,
+        stop: &StopRequest,
+        steps: &mut StepReporter,
+    ) {
         if let Some(prompt) = &self.event.prompt {
             let (pending, how) = operator.ask(prompt);
             steps.say(format!("{prompt} (when this is done, {how})"));
             self.state = State::Asked(pending);
             return;
         }
-        self.happen(now_ns, steps);
+        self.happen(now_ns, stop, steps);
     }
 
-    fn happen(&mut self, now_ns: u64, steps: &mut StepReporter) {
+    fn happen(&mut self, now_ns: u64, stop: &StopRequest, steps: &mut StepReporter) {
         self.record.at_ns = Some(now_ns);
         self.gates.iter().for_each(|gate| gate.open_at(now_ns + GATE_LEAD_NS));
         steps.say(format!("event: {}", self.event.name));
         steps.record(&self.record);
         self.state = match self.event.run.is_empty() {
             true => State::Happened(now_ns),
-            false => State::Running(start(&self.event.run, self.event.timeout_ns)),
+            false => {
+                let stop = stop.clone();
+                State::Running(start(&self.event, &self.event.run, move || stop.of_command()))
+            }
         };
     }
 
@@ -248,7 +267,7 @@ impl Scheduled {
         let command = self.record.command.as_ref().map(|command| command.end_ns);
         self.state = match self.event.undo.is_empty() {
             true => State::Done(command.or(self.record.at_ns).unwrap_or(now_ns)),
-            false => State::Undoing(start(&self.event.undo, self.event.timeout_ns)),
+            false => State::Undoing(start(&self.event, &self.event.undo, StopRequest::of_undo)),
         };
     }
 
@@ -263,8 +282,9 @@ impl Scheduled {
         steps.record(&self.record);
     }
 
-    /// Ends the event when the measured phase ends: waits for its command, then undoes it.
-    fn end(&mut self, steps: &mut StepReporter) {
+    /// Ends the event when the measured phase ends: waits for its command, then undoes it. If the
+    /// run is stopped, its command is killed first.
+    fn end(&mut self, stop: &StopRequest, steps: &mut StepReporter) {
         match std::mem::replace(&mut self.state, State::Waiting) {
             State::Waiting => {
                 "the measurement ended before the event was due".clone_into(&mut self.record.missed)
@@ -272,7 +292,13 @@ impl Scheduled {
             State::Asked(..) => {
                 "no operator confirmed the event's prompt".clone_into(&mut self.record.missed)
             }
-            State::Running(thread) => self.note_command(thread, steps),
+            State::Running(thread) => {
+                if !thread.is_finished() && !stop.is_requested() {
+                    let name = &self.event.name;
+                    steps.say(format!("waiting for the command of event {name} to end"));
+                }
+                self.note_command(thread, steps);
+            }
             State::Undoing(thread) => return self.note_undo(thread, steps),
             other => self.state = other,
         }
@@ -281,6 +307,17 @@ impl Scheduled {
             if let State::Undoing(thread) = std::mem::replace(&mut self.state, State::Waiting) {
                 self.note_undo(thread, steps);
             }
+        }
+        // The record states this only after the undo, because a resumed run undoes only events that
+        // happened.
+        if let Some(command) = &mut self.record.command
+            && command.failure == command::STOPPED
+        {
+            command.failure.clear();
+            self.record.at_ns = None;
+            self.record.missed =
+                "the run was stopped while the event's command was running".to_owned();
+            steps.record(&self.record);
         }
     }
 }
@@ -314,9 +351,14 @@ impl StepReporter {
     }
 }
 
-fn start(argv: &[String], timeout_ns: u64) -> JoinHandle<CommandRecord> {
-    let argv = argv.to_vec();
-    std::thread::spawn(move || command::run(&argv, timeout_ns))
+/// Starts a command of an event. `stop` returns the effect of a request to stop the run.
+fn start(
+    event: &Event,
+    argv: &[String],
+    stop: impl Fn() -> Option<StopEffect> + Send + 'static,
+) -> JoinHandle<CommandRecord> {
+    let (argv, timeout_ns) = (argv.to_vec(), event.timeout_ns);
+    std::thread::spawn(move || command::run_until_stopped(&argv, timeout_ns, &stop))
 }
 
 fn joined(thread: JoinHandle<CommandRecord>, argv: &[String]) -> CommandRecord {
