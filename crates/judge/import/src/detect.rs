@@ -1,4 +1,4 @@
-//! Detects the format of a file from its first bytes.
+//! Detects the format of a file from its first and last bytes.
 
 use crate::{
     diskspd, elbencho, elbencho_live, fio, io500, ioping, ior, iozone, jetstress, mdtest,
@@ -137,7 +137,7 @@ impl Format {
     }
 }
 
-/// Function that returns true if the start of a text has a certain format.
+/// Function that returns true if the sample of a text has a certain format.
 type Is = fn(&str) -> bool;
 
 /// JSON formats. Each is recognised by names that occur only in this format.
@@ -195,10 +195,11 @@ const OTHERS: &[(Is, Format)] = &[
     (table::is, Format::Table),
 ];
 
-/// Returns the format of a file from its first bytes, or `None` if the format is unknown.
+/// Returns the format of a file from its [`sample`](crate::walk::sample), or `None` if the format
+/// is unknown.
 #[must_use]
-pub fn detect(head: &[u8]) -> Option<Format> {
-    let text = text::decode(cut(head))?;
+pub fn detect(sample: &[u8]) -> Option<Format> {
+    let text = text::decode(cut(sample))?;
     let text = text.as_ref();
     let first =
         |forms: &[(Is, Format)]| forms.iter().find(|(is, _)| is(text)).map(|(_, format)| *format);

@@ -7,7 +7,7 @@ use plimsoll_evidence::tool_result::{Figure, Latency, ToolResult};
 
 use crate::detect::{Format, detect};
 use crate::json::{self, JsonNode};
-use crate::walk::{Visitor, walk};
+use crate::walk::{Visitor, sample, walk};
 use crate::{
     ImportError, diskspd, elbencho, elbencho_live, fio, io500, ioping, ior, iozone, jetstress,
     kv_cache, mdtest, mlperf, pgbench_log, sysbench, table, terminal, text, unread, vdbench,
@@ -62,8 +62,7 @@ pub fn read(paths: &[&Path]) -> Result<Study, ImportError> {
 pub fn read_text(name: &str, text: &str) -> Study {
     let mut reader = Reader { named: true, ..Reader::default() };
     let bytes = text.as_bytes();
-    let head = &bytes[..bytes.len().min(crate::walk::HEAD_BYTES)];
-    if reader.wants(name, head) {
+    if reader.wants(name, &sample(bytes)) {
         reader.take(name, bytes);
     }
     reader.finish()
@@ -79,16 +78,17 @@ struct Reader {
 }
 
 impl Visitor for Reader {
-    fn wants(&mut self, path: &str, head: &[u8]) -> bool {
-        let required = detect(head).is_some();
+    fn wants(&mut self, path: &str, sample: &[u8]) -> bool {
+        let required = detect(sample).is_some();
         if !required && self.named && !path.contains('/') {
-            let reason = unread::refusal(head).unwrap_or_else(|| "its format is unknown".into());
+            let reason = unread::refusal(sample).unwrap_or_else(|| "its format is unknown".into());
             self.failed(path, reason);
         } else if !required {
             // A directory of results may also contain jobs, traces, programs and web pages.
-            let program = text::decode(head).is_some_and(|text| is_program(path, &text));
-            let result = path.ends_with(".csv.zst") || !program && unread::looks_like_result(head);
-            match unread::refusal(head).filter(|_| result) {
+            let program = text::decode(sample).is_some_and(|text| is_program(path, &text));
+            let result =
+                path.ends_with(".csv.zst") || !program && unread::looks_like_result(sample);
+            match unread::refusal(sample).filter(|_| result) {
                 Some(reason) => self.failed(path, reason),
                 None => self.study.passed_over += 1,
             }
@@ -97,8 +97,8 @@ impl Visitor for Reader {
     }
 
     fn take(&mut self, path: &str, bytes: &[u8]) {
-        let head = &bytes[..bytes.len().min(crate::walk::HEAD_BYTES)];
-        let (Some(format), Some(text)) = (detect(head), text::decode(bytes)) else {
+        let sample = sample(bytes);
+        let (Some(format), Some(text)) = (detect(&sample), text::decode(bytes)) else {
             self.failed(path, "only a part of it is text".into());
             return;
         };
@@ -111,7 +111,9 @@ impl Visitor for Reader {
             // Many files contain a line that looks like a heading. Only a file that the user named
             // must be a table.
             Err(_)
-                if format == Format::Table && !self.named && !unread::looks_like_result(head) =>
+                if format == Format::Table
+                    && !self.named
+                    && !unread::looks_like_result(&sample) =>
             {
                 self.study.passed_over += 1;
             }
@@ -210,7 +212,7 @@ impl Reader {
             Format::Pgbench => results.extend(terminal::read_pgbench(text, file)?),
             Format::PgbenchLog => self.pieces.pgbench_logs.push(pgbench_log::read(text, file)?),
             Format::Mdtest => results.push(mdtest::read(text, file)?),
-            Format::WarpText => results.push(warp_text::read(text, file)?),
+            Format::WarpText => results.extend(warp_text::read(text, file)?),
             Format::WarpSegments => results.push(warp_csv::read_segments(text, file)?),
             Format::WarpOperations => results.push(warp_csv::read_operations(text, file)?),
             Format::Dd => results.extend(terminal::read_dd(text, file)?),

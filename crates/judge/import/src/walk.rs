@@ -1,18 +1,23 @@
 //! Finds the files of a study. These are single files, and the files in directories and archives
 //! (tar, tar.gz, zip, gzip).
 //!
-//! Archives are never unpacked to disk. A file is read completely only if its first bytes may be
-//! the start of a result. A directory of results may also contain the files that the benchmark
+//! Archives are never unpacked to disk. A file is read completely only if its first and last bytes
+//! may be those of a result. A directory of results may also contain the files that the benchmark
 //! wrote, which can have any size.
 
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::{Cursor, Read};
+use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use crate::ImportError;
+use crate::{ImportError, text};
 
-/// Number of bytes from which the format of a file is detected.
-pub const HEAD_BYTES: usize = 64 << 10;
+/// Number of bytes from which text and binary data are distinguished, and the first part of a
+/// [`sample`].
+const HEAD_BYTES: usize = 64 << 10;
+/// Number of bytes in the second part of a [`sample`]. sysbench, pgbench, ioping, fio and others
+/// print their report last, often after a line of progress for each second.
+const TAIL_BYTES: usize = 1 << 20;
 /// Maximum size of a result. It is large, because a log may have a line for every operation.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 /// Maximum total size of the files in an archive. This limit protects against archive bombs.
@@ -24,8 +29,8 @@ const DEPTH_MAX: usize = 64;
 
 /// Receiver of the files that the walk finds.
 pub trait Visitor {
-    /// Returns true if the file with this start must be read completely.
-    fn wants(&mut self, path: &str, head: &[u8]) -> bool;
+    /// Returns true if the file with this [`sample`] must be read completely.
+    fn wants(&mut self, path: &str, sample: &[u8]) -> bool;
     /// Receives the content of a file.
     fn take(&mut self, path: &str, bytes: &[u8]);
     /// Receives the reason why a file could not be read.
@@ -88,7 +93,7 @@ fn file(path: &Path, relative: &str, visitor: &mut dyn Visitor) {
         Ok((file, length))
     });
     let result = match opened {
-        Ok((mut file, length)) => read(&mut file, length, relative, 0, visitor),
+        Ok((file, length)) => read(&mut Source::File(file), length, relative, 0, visitor),
         Err(error) => Err(error.to_string()),
     };
     if let Err(says) = result {
@@ -96,10 +101,77 @@ fn file(path: &Path, relative: &str, visitor: &mut dyn Visitor) {
     }
 }
 
-/// Reads the start of a file. Reads the remaining bytes only if the visitor requests them, or if
+/// Returns the bytes from which the format of a file is detected: its first and last lines, or all
+/// of them if it is short.
+#[must_use]
+pub fn sample(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if bytes.len() <= HEAD_BYTES + TAIL_BYTES {
+        return Cow::Borrowed(bytes);
+    }
+    Cow::Owned(join(&bytes[..HEAD_BYTES], &bytes[bytes.len() - TAIL_BYTES..]))
+}
+
+/// Reads the [`sample`] of a file.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read_sample(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut source = Source::File(File::open(path)?);
+    let mut bytes = Vec::new();
+    source.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut bytes)?;
+    Ok(source.sample(&mut bytes)?.into_owned())
+}
+
+/// Joins the start and the end of a text without their incomplete lines. In UTF-16, the line feed
+/// is two bytes. If the cut is between them, the join contains both.
+fn join(head: &[u8], tail: &[u8]) -> Vec<u8> {
+    let end = head.iter().rposition(|byte| *byte == b'\n').map_or(head.len(), |at| at + 1);
+    let start = tail.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    [&head[..end], &tail[start..]].concat()
+}
+
+/// Content of a file. Only in a file on disk can the end be read without the bytes before it.
+enum Source<'s> {
+    File(File),
+    Stream(&'s mut dyn Read),
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::File(file) => file.read(buffer),
+            Self::Stream(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Source<'_> {
+    /// Returns the sample of a file of which `bytes` are the first [`HEAD_BYTES`]. If they are
+    /// text, it may append further bytes to them. The sample of binary data is its start.
+    fn sample<'b>(&mut self, bytes: &'b mut Vec<u8>) -> std::io::Result<Cow<'b, [u8]>> {
+        if bytes.len() < HEAD_BYTES || text::decode(bytes).is_none() {
+            return Ok(Cow::Borrowed(bytes));
+        }
+        let most = match self {
+            Self::Stream(_) => FILE_BYTES_MAX + 1,
+            Self::File(file) if file.metadata()?.len() > (HEAD_BYTES + TAIL_BYTES) as u64 => {
+                let mut tail = Vec::with_capacity(TAIL_BYTES);
+                file.seek(SeekFrom::End(-(TAIL_BYTES as i64)))?;
+                file.by_ref().take(TAIL_BYTES as u64).read_to_end(&mut tail)?;
+                file.seek(SeekFrom::Start(HEAD_BYTES as u64))?;
+                return Ok(Cow::Owned(join(bytes, &tail)));
+            }
+            Self::File(_) => (HEAD_BYTES + TAIL_BYTES) as u64,
+        };
+        self.take(most - bytes.len() as u64).read_to_end(bytes)?;
+        Ok(sample(bytes))
+    }
+}
+
+/// Reads the sample of a file. Reads the remaining bytes only if the visitor requests them, or if
 /// the file is an archive.
 fn read(
-    mut source: &mut dyn Read,
+    source: &mut Source<'_>,
     length: u64,
     path: &str,
     nesting: usize,
@@ -107,16 +179,19 @@ fn read(
 ) -> Result<(), String> {
     let mut bytes = Vec::with_capacity(HEAD_BYTES.min(length as usize) + 1);
     let io = |error: std::io::Error| error.to_string();
-    (&mut source).take(HEAD_BYTES as u64).read_to_end(&mut bytes).map_err(io)?;
+    source.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut bytes).map_err(io)?;
     let archive = Archive::of(&bytes);
-    if archive.is_none() && !visitor.wants(path, &bytes) {
-        return Ok(());
+    if archive.is_none() {
+        let sample = source.sample(&mut bytes).map_err(io)?;
+        if !visitor.wants(path, &sample) {
+            return Ok(());
+        }
     }
     if archive.is_some() && nesting >= NESTING_MAX {
         return Err(format!("archives are nested more than {NESTING_MAX} levels deep"));
     }
-    let most = FILE_BYTES_MAX - bytes.len() as u64 + 1;
-    (&mut source).take(most).read_to_end(&mut bytes).map_err(io)?;
+    let most = (FILE_BYTES_MAX + 1).saturating_sub(bytes.len() as u64);
+    source.take(most).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("it is larger than {} GiB", FILE_BYTES_MAX >> 30));
     }
@@ -173,7 +248,9 @@ fn tar(
             return Err(format!("its unpacked size is more than {} GiB", ARCHIVE_BYTES_MAX >> 30));
         }
         let below = format!("{path}/{}", name.trim_start_matches("./"));
-        if let Err(says) = read(&mut entry, length, &below, nesting + 1, visitor) {
+        if let Err(says) =
+            read(&mut Source::Stream(&mut entry), length, &below, nesting + 1, visitor)
+        {
             visitor.failed(&below, format!("cannot be read: {says}"));
         }
     }
@@ -200,7 +277,9 @@ fn zip(bytes: &[u8], path: &str, nesting: usize, visitor: &mut dyn Visitor) -> R
         if total > ARCHIVE_BYTES_MAX {
             return Err(format!("its unpacked size is more than {} GiB", ARCHIVE_BYTES_MAX >> 30));
         }
-        if let Err(says) = read(&mut entry, length, &below, nesting + 1, visitor) {
+        if let Err(says) =
+            read(&mut Source::Stream(&mut entry), length, &below, nesting + 1, visitor)
+        {
             visitor.failed(&below, format!("cannot be read: {says}"));
         }
     }
@@ -216,13 +295,13 @@ fn gzip(bytes: &[u8], path: &str, nesting: usize, visitor: &mut dyn Visitor) -> 
         .take(HEAD_BYTES as u64)
         .read_to_end(&mut head)
         .map_err(|error| error.to_string())?;
-    let whole = Cursor::new(head.clone()).chain(unpacked);
+    let mut whole = Cursor::new(head.clone()).chain(unpacked);
     if matches!(Archive::of(&head), Some(Archive::Tar)) {
         let mut whole = whole.take(ARCHIVE_BYTES_MAX);
         return tar(&mut whole, path, nesting, visitor);
     }
     let name = path.strip_suffix(".gz").unwrap_or(path);
-    read(&mut { whole }, HEAD_BYTES as u64, name, nesting + 1, visitor)
+    read(&mut Source::Stream(&mut whole), HEAD_BYTES as u64, name, nesting + 1, visitor)
 }
 
 #[cfg(test)]
@@ -291,6 +370,44 @@ mod tests {
         let expected: Vec<_> = expected.map(|(a, b)| (a.to_owned(), b.to_owned())).into();
         assert_eq!(seen.taken, expected);
         assert!(seen.failed.is_empty());
+    }
+
+    #[test]
+    fn the_sample_contains_the_last_lines_of_a_text() {
+        let home = tempfile::tempdir().unwrap();
+        let lines = "[ 1s ] tps: 9.9\n".repeat((HEAD_BYTES + TAIL_BYTES) / 8);
+        let text = format!("start\n{lines}end\n");
+        let utf16: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let utf16 = [[0xff, 0xfe].as_slice(), &utf16].concat();
+        for bytes in [text.as_bytes(), &utf16] {
+            let sampled = sample(bytes);
+            assert!(sampled.len() < bytes.len());
+            let sampled = text::decode(&sampled).unwrap();
+            assert!(sampled.starts_with("start\n["));
+            assert!(sampled.ends_with("9.9\nend\n"));
+            assert!(sampled.lines().all(|line| text.contains(&format!("{line}\n"))));
+        }
+        std::fs::write(home.path().join("a.log"), &text).unwrap();
+        assert_eq!(read_sample(&home.path().join("a.log")).unwrap(), *sample(text.as_bytes()));
+        std::fs::write(home.path().join("b.log.gz"), gz(text.as_bytes())).unwrap();
+        std::fs::write(home.path().join("c.tar"), tarred(&[("c.log", text.as_bytes())])).unwrap();
+        #[derive(Default)]
+        struct Reports(Vec<String>);
+        impl Visitor for Reports {
+            fn wants(&mut self, _: &str, sample: &[u8]) -> bool {
+                sample.ends_with(b"end\n")
+            }
+            fn take(&mut self, path: &str, bytes: &[u8]) {
+                self.0.push(format!("{path} {}", bytes.len()));
+            }
+            fn failed(&mut self, path: &str, says: String) {
+                self.0.push(format!("{path}: {says}"));
+            }
+        }
+        let mut seen = Reports::default();
+        walk(home.path(), &mut seen).unwrap();
+        let expected = ["a.log", "b.log", "c.tar/c.log"].map(|n| format!("{n} {}", text.len()));
+        assert_eq!(seen.0, expected);
     }
 
     #[test]

@@ -61,7 +61,8 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     reported
 }
 
-fn kind(name: &str) -> Kind {
+/// Returns the kind of operation that warp calls `name`.
+pub(crate) fn kind(name: &str) -> Kind {
     match name.to_ascii_uppercase().as_str() {
         "GET" => Kind::Read,
         "PUT" => Kind::Write,

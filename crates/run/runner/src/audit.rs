@@ -9,7 +9,7 @@ use plimsoll_import::Study;
 use plimsoll_import::detect::{Format, detect};
 use plimsoll_import::foreign::{self, ForeignError, table};
 use plimsoll_import::text;
-use plimsoll_import::walk::HEAD_BYTES;
+use plimsoll_import::walk::{read_sample, sample};
 use plimsoll_judge::conservation::{self, Audit, Credibility};
 use plimsoll_judge::finding::Outcome;
 use plimsoll_judge::{Verdict, judge};
@@ -84,25 +84,15 @@ impl AuditedFile {
 /// Returns true if the file is judged as a run, because it has fio's JSON format or no other known
 /// format.
 pub fn is_run_result(path: &Path) -> bool {
-    use std::io::Read;
-    if !path.is_file() {
-        return false;
-    }
-    let mut head = Vec::new();
-    let read = std::fs::File::open(path)
-        .and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut head));
-    if read.is_err() {
-        head.clear();
-    }
-    has_run_format(&head, is_table(path))
+    path.is_file() && has_run_format(&read_sample(path).unwrap_or_default(), is_table(path))
 }
 
-fn has_run_format(head: &[u8], is_table: bool) -> bool {
-    match detect(head) {
+fn has_run_format(sample: &[u8], is_table: bool) -> bool {
+    match detect(sample) {
         Some(Format::FioJson) => true,
-        Some(Format::Table) => is_table && has_run_columns(head),
+        Some(Format::Table) => is_table && has_run_columns(sample),
         Some(_) => false,
-        None => is_table || head.trim_ascii_start().starts_with(b"{"),
+        None => is_table || sample.trim_ascii_start().starts_with(b"{"),
     }
 }
 
@@ -132,20 +122,16 @@ pub fn audit_text(
     text: &str,
     declared: &DeclaredSystem,
 ) -> Result<AuditedText, RunnerError> {
-    let head = head_of(text);
-    let is_table = detect(head) == Some(Format::Table);
+    let sample = sample(text.as_bytes());
+    let is_table = detect(&sample) == Some(Format::Table);
     let study = plimsoll_import::read_text(name, text);
-    if !has_run_format(head, is_table) {
+    if !has_run_format(&sample, is_table) {
         return match study.results.is_empty() {
             true => Err(no_result_error(&[PathBuf::from(name)], &study)),
             false => Ok(AuditedText::Figures(Box::new(study))),
         };
     }
     judge_text(text, (name, name), is_table, study, declared, &[])
-}
-
-fn head_of(text: &str) -> &[u8] {
-    &text.as_bytes()[..text.len().min(HEAD_BYTES)]
 }
 
 /// Judges a text as a run. If its job or rows cannot be converted, judges only its figures.
@@ -175,7 +161,8 @@ fn judge_text(
         }
         Err(error) => AuditedText::figures(study, &error).ok_or_else(|| {
             // If the format is known, its parser has returned a more precise error.
-            let unknown = detect(head_of(text)).is_none().then_some(text.as_bytes());
+            let sample = sample(text.as_bytes());
+            let unknown = detect(&sample).is_none().then_some(&*sample);
             let seems = unknown.and_then(plimsoll_import::unread::refusal);
             let says = seems.unwrap_or_else(|| error.to_string());
             RunnerError::usage(format!("{name}: {says}"))

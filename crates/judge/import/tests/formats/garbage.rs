@@ -58,6 +58,25 @@ fn nothing_panics_and_nothing_is_lost() {
     }
 }
 
+/// Many tools print progress for each second, and their report last.
+#[test]
+fn a_report_after_long_progress_is_read() {
+    let progress = "progress of the run: 10 %, 9000 per second\n";
+    let mut reports = 0;
+    for start in
+        ["a: (g=0)", "sysbench", "pgbench", "--- .", "64+0", "IOR-4", "mdtest", "10:00:00.000 S"]
+    {
+        let report = SAMPLES.iter().find(|sample| sample.starts_with(start)).unwrap();
+        for repeats in [2 << 10, 64 << 10] {
+            let text = format!("{}{report}", progress.repeat(repeats));
+            let study = plimsoll_import::read_text("log", &text);
+            assert!(!study.results.is_empty(), "{start}: {:?}", study.unreadable);
+            reports += 1;
+        }
+    }
+    assert_eq!(reports, 16);
+}
+
 /// Returns the start of each number.
 fn digits(text: &str) -> Vec<usize> {
     let digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);

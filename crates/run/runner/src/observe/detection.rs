@@ -7,7 +7,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Command, IoBytes, OpenedFile};
 use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_import::detect::detect;
-use plimsoll_import::walk::HEAD_BYTES;
+use plimsoll_import::walk::read_sample;
 use plimsoll_judge::conservation::{Audit, DeclaredFacts, audit};
 use plimsoll_report::Style;
 use plimsoll_report::number::{Letters, Unit};
@@ -56,16 +56,12 @@ pub fn find_results(
 }
 
 fn is_result(file: &Path, since: SystemTime) -> bool {
-    use std::io::Read;
     let Ok(metadata) = std::fs::metadata(file) else { return false };
     let written = metadata.modified().is_ok_and(|at| at + TICK >= since);
     if !metadata.is_file() || !written || metadata.len() > RESULT_BYTES_MAX {
         return false;
     }
-    let mut head = Vec::new();
-    let opened = std::fs::File::open(file);
-    let read = opened.and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut head));
-    read.is_ok() && detect(&head).is_some()
+    read_sample(file).is_ok_and(|sample| detect(&sample).is_some())
 }
 
 /// Describes the command's processes, I/O and files, and the detected results.
