@@ -3,7 +3,8 @@
 //!
 //! Each form has a line for each measured interval, and a line with averages (`avg_2-5`). Times are
 //! in ms. Bandwidth is in MiB/s, or in MB/s (1000²) if the heading states this. All numbers are
-//! rounded.
+//! rounded. In summaries of file system runs, numbers that are too wide for their column are then
+//! truncated (`fitIt` in vdbench's `Format.java`).
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,11 @@ const DAY_S: f64 = 86_400.0;
 /// Maximum relative deviation of averages from the mean over the intervals. They differ because the
 /// lengths of the intervals vary.
 const AVERAGE_SLACK: f64 = 0.02;
-/// Maximum relative deviation of the queue depth from rate × response time. They differ because
-/// vdbench computes them from different sums.
+/// Maximum relative deviation of the mean response time from the mean over the intervals. A slow
+/// interval is often also a long one, so the lengths matter more than for rates.
+const RESPONSE_SLACK: f64 = 0.1;
+/// Maximum relative deviation of the queue depth from rate × response time, apart from the
+/// operations at both ends of the run.
 const QUEUE_SLACK: f64 = 0.05;
 
 /// Returns true if the text contains the heading of the flat file.
@@ -117,13 +121,15 @@ struct Row<'t> {
     line: usize,
     /// Number of bytes in a unit of bandwidth.
     mega: f64,
+    /// Method by which vdbench reduced the numbers.
+    digits: Digits,
 }
 
 impl Row<'_> {
     /// Parses a number. Returns `None` for `n/a` and `NaN`.
     fn figure(&self, name: &str, unit: f64) -> Option<Figure> {
         let text = self.cells.get(name)?;
-        figure(text, Digits::Rounded, unit, format!("line {} ({name})", self.line))
+        figure(text, self.digits, unit, format!("line {} ({name})", self.line))
     }
 
     /// Returns the first and last interval of an average.
@@ -159,7 +165,8 @@ pub fn read_flat(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         let Some(at_s) = cells.get("tod").and_then(|text| time_of_day_s(text)) else { continue };
         let run = cells.get("run").copied().unwrap_or_default();
         let interval = cells.get("interval").copied().unwrap_or_default();
-        let row = Row { at_s, interval, cells, line: index + 1, mega: MIB };
+        let row =
+            Row { at_s, interval, cells, line: index + 1, mega: MIB, digits: Digits::Rounded };
         match runs.last_mut().filter(|(name, _)| name == run) {
             Some((_, rows)) => rows.push(row),
             None => runs.push((run.to_owned(), vec![row])),
@@ -206,7 +213,9 @@ pub fn read_summary(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             }
         }
         let mega = if header.iter().any(|name| name == "MB/sec 1000**2") { 1e6 } else { MIB };
-        let row = Row { at_s, interval: words[1], cells, line: index + 1, mega };
+        let of_files = header.iter().zip(FILE_SYSTEM).all(|(name, known)| name == known);
+        let digits = if of_files { Digits::Either } else { Digits::Rounded };
+        let row = Row { at_s, interval: words[1], cells, line: index + 1, mega, digits };
         match runs.last_mut() {
             Some((_, rows)) => rows.push(row),
             None => runs.push((name.clone(), vec![row])),
@@ -256,6 +265,13 @@ fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<Tool
             part.window_ns = Some(Figure::exact(seconds * 1e9, field).widened(0.1));
         }
         reported.combined = combined(row, &intervals);
+        if let Some((longest, window)) = longest(row).zip(part.window_ns.as_ref()) {
+            // Operations that are still in flight at the end have no response time. They may last
+            // as long as the intervals in which no operation completed.
+            let idle = |row: &&&Row<'_>| row.figure("rate", 1.0).is_none_or(|r| r.value <= 0.0);
+            let idle = intervals.iter().filter(idle).count() as f64 / intervals.len() as f64;
+            reported.combined.extend(queue_depth(row, longest.most / window.least + idle));
+        }
     } else {
         reported
             .remarks
@@ -290,6 +306,40 @@ fn mean_size(size: Figure) -> Figure {
     Figure { least: size.value - 1.0, most: size.value + 1.0, ..size }
 }
 
+/// Returns the maximum response time of all operations.
+fn longest(row: &Row<'_>) -> Option<Figure> {
+    let ms = |name: &str| positive(row.figure(name, NS_PER_MS));
+    ms("resp_max").or_else(|| {
+        let both = [ms("read_max"), ms("write_max")];
+        both.into_iter().flatten().reduce(|a, b| if b.value > a.value { b } else { a })
+    })
+}
+
+/// Returns the rate × the response time, which is the mean number of operations in flight.
+fn in_flight(row: &Row<'_>) -> Option<Figure> {
+    let (rate, resp) = row.figure("rate", 1.0).zip(row.figure("resp", 1e-3))?;
+    Some(Figure {
+        value: rate.value * resp.value,
+        least: rate.least * resp.least,
+        most: rate.most * resp.most,
+        field: format!("{} × response time", rate.field),
+    })
+}
+
+/// Compares the queue depth with rate × response time. The queue depth includes the time of
+/// operations that are still in flight at the end. The response time includes the time of
+/// operations before the start (`qdepth` and `respTime` in vdbench's `SdStats.java`). `ends`: the
+/// longest time of such an operation, divided by the length of the run.
+fn queue_depth(row: &Row<'_>, ends: f64) -> Option<Aggregate> {
+    Some(Aggregate {
+        what: "the queue depth, compared with rate × response time".to_owned(),
+        formula: Formula::Sum,
+        total: positive(row.figure("queue_depth", 1.0))?.widened(ends),
+        of: vec![in_flight(row)?],
+        slack: QUEUE_SLACK,
+    })
+}
+
 fn operations(row: &Row<'_>) -> Vec<Operation> {
     let ms = |name: &str| positive(row.figure(name, NS_PER_MS));
     let mut all = Operation::of(Kind::All);
@@ -298,10 +348,7 @@ fn operations(row: &Row<'_>) -> Vec<Operation> {
     all.size_bytes = positive(row.figure("bytes/io", 1.0)).map(mean_size);
     all.latencies.extend(latency(Stage::Total, |l| {
         l.mean_ns = ms("resp");
-        l.max_ns = ms("resp_max").or_else(|| {
-            let both = [ms("read_max"), ms("write_max")];
-            both.into_iter().flatten().reduce(|a, b| if b.value > a.value { b } else { a })
-        });
+        l.max_ns = longest(row);
         l.stddev_ns = row.figure("resp_std", NS_PER_MS);
     }));
     let mut operations = vec![all];
@@ -344,44 +391,23 @@ fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Aggregate> {
             slack: 0.0,
         });
     }
-    let flight = row.figure("rate", 1.0).zip(row.figure("resp", 1e-3));
-    if let (Some(total), Some((rate, resp))) = (positive(row.figure("queue_depth", 1.0)), flight) {
-        let product = Figure {
-            value: rate.value * resp.value,
-            least: rate.least * resp.least,
-            most: rate.most * resp.most,
-            field: format!("{} × response time", rate.field),
-        };
-        let what = "the queue depth, compared with rate × response time".to_owned();
-        combined.push(Aggregate {
-            what,
-            formula: Formula::Sum,
-            total,
-            of: vec![product],
-            slack: QUEUE_SLACK,
-        });
-    }
     let Some((from, to)) = row.average() else { return combined };
     let counts = |other: &&&Row<'_>| {
         other.interval.parse::<u64>().is_ok_and(|number| (from..=to).contains(&number))
     };
     let within: Vec<&&Row<'_>> = intervals.iter().filter(counts).collect();
     if within.len() as u64 == to.saturating_add(1).saturating_sub(from) {
-        for (name, unit) in [("rate", 1.0), ("mb/sec", row.mega)] {
-            let of: Vec<Figure> = within.iter().filter_map(|row| row.figure(name, unit)).collect();
-            if let Some(total) =
-                row.figure(name, unit).filter(|_| of.len() == within.len() && !of.is_empty())
-            {
+        let mut compare = |name: &str, formula, slack, of: &dyn Fn(&Row<'_>) -> Option<Figure>| {
+            let each: Vec<Figure> = within.iter().filter_map(|row| of(row)).collect();
+            if let Some(total) = of(row).filter(|_| each.len() == within.len()) {
                 let what = format!("{name} over {}", row.interval);
-                combined.push(Aggregate {
-                    what,
-                    formula: Formula::Mean,
-                    total,
-                    of,
-                    slack: AVERAGE_SLACK,
-                });
+                combined.push(Aggregate { what, formula, total, of: each, slack });
             }
-        }
+        };
+        compare("rate", Formula::Mean, AVERAGE_SLACK, &|row| row.figure("rate", 1.0));
+        compare("mb/sec", Formula::Mean, AVERAGE_SLACK, &|row| row.figure("mb/sec", row.mega));
+        compare("rate × response time", Formula::Mean, RESPONSE_SLACK, &in_flight);
+        compare("resp_max", Formula::Max, 0.0, &|row| row.figure("resp_max", NS_PER_MS));
     }
     combined
 }
@@ -394,6 +420,11 @@ fn series(intervals: &[&Row<'_>], starts: &[f64], length_s: Option<f64>) -> Vec<
     {
         let point = |(row, at_s): (&&Row<'_>, &f64)| {
             let value = row.figure(name, unit)?.value;
+            // Without operations, vdbench prints a response time of zero.
+            let idle = row.figure("rate", 1.0).is_some_and(|rate| rate.value <= 0.0);
+            if idle && quantity == Quantity::LatencyNs {
+                return None;
+            }
             Some(Point { at_s: at_s + length_s, value })
         };
         let points: Vec<Point> = intervals.iter().zip(starts).filter_map(point).collect();
@@ -443,8 +474,37 @@ mod tests {
         assert_eq!(all.latencies[0].max_ns.as_ref().unwrap().value, 8e6);
         assert_eq!(part.series[0].points.len(), 2);
         let what: Vec<&str> = reported[0].combined.iter().map(|c| c.what.as_str()).collect();
-        assert_eq!(what.len(), 4, "{what:?}");
+        assert_eq!(what.len(), 5, "{what:?}");
         assert!(read_summary("10:00 Starting RD=x; \n", "x").is_err());
+    }
+
+    #[test]
+    fn numbers_wider_than_their_column_are_truncated() {
+        // The bandwidth was 1201.8 MiB/s.
+        let text = "11:46:00.000 Starting RD=rd1; elapsed=30; For loops: None\nApr 05, 2019 ..Interval.. .ReqstdOps... \
+            ...cpu%...  read ....read..... ....write.... ..mb/sec... mb/sec .xfer..\n  rate   resp total  sys   pct   \
+            rate   resp   rate   resp  read write  total    size\n10:45:38.024  avg_2-60 153919  1.598  76.2 75.2 100.0 \
+            153919  1.598    0.0  0.000  1201  0.00 1201.8    8187\n";
+        let read = &read_summary(text, "x").unwrap()[0].parts[0].operations[0];
+        assert!(read.bandwidth_per_s[0].most >= 1201.8 * MIB);
+        assert!(read.rate_per_s[0].most >= 153_919.9);
+    }
+
+    #[test]
+    fn response_times_and_queue_depths_are_compared() {
+        let of = |text: &str, what: &str| {
+            let all = read_summary(text, "x").unwrap().remove(0).combined;
+            all.into_iter().find(|aggregate| aggregate.what.starts_with(what)).unwrap()
+        };
+        let resp = of(SUMMARY, "rate × response time");
+        assert_eq!((resp.total.value, resp.of[0].value), (8.0, 8.0));
+        // Operations of 5 ms may be in flight at both ends of a run of 1 s.
+        let depth = of(SUMMARY, "the queue depth");
+        assert!((8.05 + 8.0 * 5e-3..8.05 + 8.0 * 10e-3).contains(&depth.total.most), "{depth:?}");
+        let idle = SUMMARY
+            .replace("20000.0    78.13    4096  50.00    0.400", "0.0    0.00    0  0.00    0.000");
+        let series = &read_summary(&idle, "x").unwrap()[0].parts[0].series;
+        assert_eq!(series.iter().map(|s| s.points.len()).collect::<Vec<_>>(), [2]);
     }
 
     const FLAT: &str = "<pre>\n*\n         tod               timestamp        Run   Interval    reqrate       rate     \
