@@ -115,6 +115,91 @@ fn qualifiers(heading: &str) -> Vec<String> {
     words
 }
 
+/// Operations that a heading may use as a divisor: `bytes/io`, `latency per op`.
+const OPERATIONS: [&str; 8] = ["io", "ios", "op", "ops", "operation", "request", "req", "transfer"];
+/// Divisors that may follow a slash. After another word, a slash separates alternatives, as in
+/// `bandwidth/throughput`.
+const DIVISORS: [&str; 35] = [
+    "client",
+    "cluster",
+    "core",
+    "cores",
+    "cpu",
+    "device",
+    "disk",
+    "dollar",
+    "drive",
+    "gb",
+    "ghz",
+    "gib",
+    "host",
+    "hour",
+    "instance",
+    "job",
+    "lun",
+    "min",
+    "minute",
+    "month",
+    "monthcost",
+    "node",
+    "osd",
+    "process",
+    "rack",
+    "rank",
+    "server",
+    "ssd",
+    "tb",
+    "thread",
+    "tib",
+    "vcpu",
+    "vm",
+    "volume",
+    "watt",
+];
+/// Words of a comparison with another figure, or of a share of it.
+const RELATIVE: [&str; 27] = [
+    "change",
+    "cost",
+    "decrease",
+    "delta",
+    "diff",
+    "difference",
+    "dollar",
+    "dollars",
+    "efficiency",
+    "eur",
+    "gain",
+    "improvement",
+    "increase",
+    "normalised",
+    "normalized",
+    "overhead",
+    "pct",
+    "percent",
+    "percentage",
+    "price",
+    "ratio",
+    "relative",
+    "scaling",
+    "share",
+    "speedup",
+    "usd",
+    "vs",
+];
+
+/// Returns the divisor of a heading, such as `core` of `IOPS per core` or `io` of `bytes/io`.
+/// Seconds are no divisor, because all rates are per second.
+fn divisor(lower: &str) -> Option<String> {
+    let spelled = lower.replace("i/o", "io");
+    let words = words_of(&spelled);
+    let per = words.windows(2).filter(|two| two[0] == "per").map(|two| two[1].clone());
+    let slash = spelled.split('/').skip(1).filter_map(|rest| words_of(rest).into_iter().next());
+    let known =
+        |word: &String| DIVISORS.contains(&word.as_str()) || OPERATIONS.contains(&word.as_str());
+    per.chain(slash.filter(known))
+        .find(|word| !["s", "sec", "second", "seconds"].contains(&word.as_str()))
+}
+
 /// Removes a unit in brackets, after a comma or after an underscore, and identifies the column by
 /// the remaining words.
 fn column(heading: &str) -> Option<Column> {
@@ -130,15 +215,24 @@ fn column(heading: &str) -> Option<Column> {
         (false, true) => Some(Kind::Write),
         _ => None,
     };
-    let measure = unit.map(|unit| unit.measure);
     let share = has(&["%", "percent", "pct", "ratio", "mix", "percentage"])
         || lower.contains("read%")
         || lower.contains("rwmixread")
-        || measure == Some(Measure::Percent);
+        || unit.is_some_and(|unit| unit.measure == Measure::Percent);
+    let divisor = divisor(&lower);
+    let of_operations = divisor.as_deref().is_some_and(|word| OPERATIONS.contains(&word));
+    // The size of an operation: `bytes/io`, `KiB per request`.
+    let unit = unit.or_else(|| {
+        let mut amount = words.iter().filter_map(|word| number::unit(word));
+        amount.find(|unit| of_operations && unit.measure == Measure::Bytes)
+    });
+    let measure = unit.map(|unit| unit.measure);
     let other = has(&["hit", "hits", "cache", "cpu", "util", "utilization"]);
-    let role = if share && !other && (lower.contains("read") || lower.contains("rw")) {
+    let role = if of_operations && measure == Some(Measure::Bytes) {
+        Role::Size
+    } else if share && !other && (lower.contains("read") || lower.contains("rw")) {
         Role::ReadPercent
-    } else if has(&["iops", "ops", "tps", "io"]) && !has(&["depth", "size"])
+    } else if has(&["iops", "ops", "tps", "io"]) && !has(&["depth", "size"]) && !of_operations
         || lower.contains("iops")
         || has(&["rate"]) && measure != Some(Measure::BytesPerS)
         || measure == Some(Measure::Count)
@@ -191,6 +285,18 @@ fn column(heading: &str) -> Option<Column> {
         }
         _ => false,
     };
+    // `TPS/$`, `IOPS per core` and `IOPS (normalised)` are other quantities than `TPS` and `IOPS`.
+    let figure = matches!(role, Role::Rate | Role::Bandwidth | Role::Latency(_));
+    let of_one = matches!(role, Role::Latency(_)) && of_operations;
+    // `70 % reads` describes the load.
+    let bare = |(at, _): (usize, &str)| !lower[..at].trim_end().ends_with(char::is_numeric);
+    let other_quantity = divisor.is_some() && !of_one
+        || has(&RELATIVE)
+        || lower.contains(['$', '€', '£'])
+        || lower.match_indices('%').any(bare);
+    if figure && other_quantity {
+        return None;
+    }
     // Extremes and deviations of rate samples are not rates, so they are not used.
     let of_samples = [
         "stddev",

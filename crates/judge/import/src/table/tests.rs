@@ -184,3 +184,37 @@ fn rows_of_adjacent_tables_are_read_once_and_dashes_may_divide_rows() {
     let dashes = format!("| bs | IOPS |\n{}| 4K | 1000 |\n", "|---|---|\n".repeat(2000));
     assert_eq!(blocks(&dashes).iter().map(|block| block.rows.len()).sum::<usize>(), 2000);
 }
+
+#[test]
+fn ratios_are_other_quantities() {
+    let rates = |text: &str| one(text).parts[0].operations[0].rate_per_s.len();
+    for heading in [
+        "TPS/$",
+        "TPS per dollar",
+        "IOPS per core",
+        "IOPS/GB",
+        "ops_per_s_per_client",
+        "IOPS (normalised)",
+        "IOPS speedup",
+        "IOPS %",
+        "IOPS vs baseline",
+        "ops per minute",
+    ] {
+        assert_eq!(rates(&format!("IOPS,{heading},lat (ms)\n5000,3.7,1\n")), 1, "{heading}");
+    }
+    for heading in ["Ops/sec", "ops_per_s", "IOPS (70% random)", "read/write IOPS"] {
+        assert_eq!(rates(&format!("{heading},lat (ms)\n5000,1\n")), 1, "{heading}");
+    }
+}
+
+#[test]
+fn bytes_per_operation_are_a_size() {
+    for heading in ["bytes/io", "Bytes/IO", "bytes per request", "avg bytes/I/O"] {
+        let all = &one(&format!("rate,MB/sec,{heading}\n30,0.1172,4096\n")).parts[0].operations[0];
+        assert_eq!(all.rate_per_s.len(), 1, "{heading}");
+        assert_eq!(all.size_bytes.as_ref().unwrap().value, 4096.0, "{heading}");
+    }
+    let of_one = one("iops,latency per op (us)\n10k,100\n");
+    let latency = &of_one.parts[0].operations[0].latencies[0];
+    assert_eq!(latency.mean_ns.as_ref().unwrap().value, 100e3);
+}
