@@ -6,6 +6,8 @@
 //! numbers. Latencies are in whole microseconds, and include all operations until the last thread
 //! ended.
 
+use std::collections::BTreeSet;
+
 use plimsoll_evidence::tool_result::{
     Bin, Durability, Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Setting, Stage,
     ToolResult,
@@ -78,18 +80,22 @@ pub fn is_text(text: &str) -> bool {
 pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all: Vec<ToolResult> = Vec::new();
     let mut command: Option<&str> = None;
-    // A line of dashes ends a phase. If another phase begins before this line, or figures follow
-    // it, several programs wrote to the text at the same time. It is then unknown to which program
-    // a line belongs.
+    // A line of dashes ends a phase. If another phase begins before this line, or a phase contains a
+    // figure twice, several programs wrote to the text at the same time. Until all their phases
+    // have ended, it is unknown to which program a line belongs.
     let divided = text.lines().any(|line| line.trim() == END);
-    let (mut open, mut mixed) = (false, false);
-    let mut left_aside = Vec::new();
+    let (mut open, mut unended, mut mixed, mut seen) = (false, 0usize, false, Vec::new());
+    let mut left_aside = BTreeSet::new();
     for (index, line) in text.lines().enumerate() {
+        if line.starts_with("OPERATION") {
+            (open, unended, mixed) = (false, 0, false);
+        }
         if divided && line.trim() == END {
-            if std::mem::take(&mut mixed) {
-                left_aside.push(all.len());
+            if mixed {
+                left_aside.insert(all.len());
             }
-            open = false;
+            unended = unended.saturating_sub(1);
+            (open, mixed) = (false, mixed && unended > 0);
             continue;
         }
         let place = |name: &str| format!("line {} ({name})", index + 1);
@@ -108,10 +114,12 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         if let Some(phase) = phase.filter(|_| name.starts_with("Elapsed")) {
             let mut reported = ToolResult::new(source("elbencho", "elbencho text", file));
             reported.source.place = Some(format!("line {}", index + 1));
-            if std::mem::replace(&mut open, divided) {
-                left_aside.push(all.len());
+            if divided && unended > 0 {
+                left_aside.insert(all.len());
                 mixed = true;
             }
+            (open, unended) = (divided, unended + 1);
+            seen.clear();
             let last = values.split_whitespace().last();
             let window = last
                 .filter(|_| name == "Elapsed ms")
@@ -128,6 +136,10 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         if divided && !open {
             continue;
         }
+        if divided && is_figure(name) && seen.contains(&name) {
+            mixed = true;
+        }
+        seen.push(name);
         let operation = all.last_mut().and_then(|r| r.parts.first_mut()?.operations.first_mut());
         let Some(operation) = operation else { continue };
         text_line(operation, name, values, &place(name));
@@ -145,6 +157,13 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         ));
     }
     if all.is_empty() { Err("it contains no elbencho phase with figures".into()) } else { Ok(all) }
+}
+
+/// Returns true if elbencho prints a line with this name at most once in a phase.
+fn is_figure(name: &str) -> bool {
+    matches!(name, "IOPS" | "IO lat us" | "IO latency")
+        || name.starts_with("Total ")
+        || ["/s", " total"].iter().any(|end| name.ends_with(end))
 }
 
 /// Parses a time such as `5m0s` or `1h2m3s`, truncated to its last unit.
@@ -442,6 +461,34 @@ mod tests {
         [min],IO lat us [avg],IO lat us [max],rwmix read IOPS [last],version,command\n\
         2024-01-01T10:00:00.000+0000,,file,1,2,8,,,1073741824,1048576,1,1,1,4,1,0,READ,9000,10000,,,820,819,820,819,5,\
         6,,,7380,8192,,,,100,78000,90000,,3.0-1,\"elbencho\" \"-r\"\n";
+
+    #[test]
+    fn lines_of_concurrent_programs_are_ignored() {
+        let phase = |mib: &str| {
+            format!(
+                "WRITE     Elapsed ms       :      45264      45264\n          IOPS             :       7178       7178\n          \
+                 Throughput MiB/s :         28         28\n{mib}"
+            )
+        };
+        let total = "          Total MiB        :       1269       1269\n";
+        let other = "          Total MiB        :       4955       4996\n";
+        let header = "OPERATION RESULT TYPE        FIRST DONE  LAST DONE\n";
+        let clean = phase(&format!("{total}---\n"));
+        let read = |text: &str| read_text(&format!("{header}{text}"), "x").unwrap();
+        assert_eq!(read(&format!("{clean}{clean}")).len(), 2);
+        let begun = phase("");
+        for mixed in [
+            phase(&format!("{total}{other}---\n")),
+            // Three programs, of which the first prints its last line in the phase of the third.
+            format!("{begun}{clean}{}---\n", phase(&format!("{other}---\n"))),
+        ] {
+            let all = read(&format!("{clean}{mixed}{clean}{clean}"));
+            assert_eq!(all.len(), 3, "{mixed}");
+            assert!(all.iter().all(|r| r.parts[0].operations[0].bytes[0].value == 1269.0 * MIB));
+        }
+        // A run that was interrupted does not affect the next run.
+        assert_eq!(read(&format!("{begun}{header}{clean}{clean}")).len(), 3);
+    }
 
     #[test]
     fn a_row_is_a_phase() {
