@@ -264,16 +264,21 @@ fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
     let mut bounds = Vec::new();
     // Ratio of the standard deviation of a sample to that of the population.
     let sample = stated.count.map_or(2.0, |n| if n > 1.0 { n / (n - 1.0) } else { 2.0 }).sqrt();
-    if let Some((min, max)) = stated.min.zip(stated.max) {
-        let (above, under) = ((max.most - mean.least).max(0.0), (mean.most - min.least).max(0.0));
+    if let Some(max) = stated.max {
+        // Without a minimum, the bound is that of latencies that are not negative.
+        let least = stated.min.map_or(0.0, |min| min.least);
+        let (above, under) = ((max.most - mean.least).max(0.0), (mean.most - least).max(0.0));
         let limit = (above * under).sqrt() * sample;
         bounds.push(Bound {
             less_says: "the deviation".into(),
             less: stddev.into(),
-            more_says: "the largest deviation that the minimum, mean and maximum allow,".into(),
+            more_says: "the largest deviation that the extremes and the mean allow,".into(),
             more: Span::exact(limit).widened(SLACK),
             slack_ns: 0.0,
-            figures: vec![stddev, min, mean, max],
+            figures: [Some(stddev), stated.min, Some(mean), Some(max)]
+                .into_iter()
+                .flatten()
+                .collect(),
         });
     }
     let Some(count) = stated.count.filter(|count| *count >= COUNT_MIN) else { return bounds };
@@ -405,6 +410,8 @@ mod tests {
         );
         assert!(with(|l| l.mean_ns = exact(170e3, "mean")).contains("percentiles and the maximum"));
         assert!(with(|l| l.stddev_ns = exact(400e3, "stddev")).contains("the deviation is 400 us"));
+        let open = |l: &mut Latency| (l.min_ns, l.stddev_ns) = (None, exact(600e3, "stddev"));
+        assert!(with(open).contains("the deviation is 600 us"));
         assert!(with(|l| l.stddev_ns = exact(10e3, "stddev")).contains("p99.9 is 1 ms"));
         assert!(with(|l| l.max_ns = exact(1e9, "max")).contains("1,000 latencies with a mean"));
     }

@@ -40,7 +40,12 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
 }
 
 fn finding(part: &Part, series: &Series) -> Option<Finding> {
-    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
+    // Without operations in an interval, there is no latency.
+    let values = series.points.iter().map(|point| point.value).filter(|value| *value > 0.0);
+    let values: Vec<f64> = values.collect();
+    if values.len() < POINTS_MIN {
+        return None;
+    }
     let quarter = values.len() / 4;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (early, late) = (mean(&values[..quarter]), mean(&values[values.len() - quarter..]));
@@ -65,14 +70,24 @@ fn finding(part: &Part, series: &Series) -> Option<Finding> {
     )
 }
 
-/// Returns Spearman's rank correlation of the values with their position in time.
+/// Returns Spearman's rank correlation of the values with their position in time. Equal values have
+/// the mean of their ranks. Returns 0 if all values are equal.
 fn rank_correlation(values: &[f64]) -> f64 {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
-    let n = values.len() as f64;
-    let squares: f64 =
-        order.iter().enumerate().map(|(rank, index)| (rank as f64 - *index as f64).powi(2)).sum();
-    1.0 - 6.0 * squares / (n * (n * n - 1.0))
+    let middle = (values.len() as f64 - 1.0) / 2.0;
+    let (mut products, mut squares, mut times, mut start) = (0.0, 0.0, 0.0, 0);
+    for equal in order.chunk_by(|a, b| values[*a] == values[*b]) {
+        let rank = start as f64 + (equal.len() as f64 - 1.0) / 2.0 - middle;
+        start += equal.len();
+        squares += rank * rank * equal.len() as f64;
+        for index in equal {
+            let time = *index as f64 - middle;
+            products += rank * time;
+            times += time * time;
+        }
+    }
+    if squares > 0.0 { products / (squares * times).sqrt() } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -104,5 +119,18 @@ mod tests {
         assert_eq!(outcome(|i| 1e6 * (50.0 + (i % 7) as f64), false).findings.len(), 0);
         assert_eq!(outcome(|i| 1e6 * (50.0 + i as f64 / 10.0), false).findings.len(), 0);
         assert_eq!(outcome(|i| 1e6 * (i as f64 + 1.0), true).checked, 0);
+    }
+
+    #[test]
+    fn intervals_without_operations_and_equal_latencies_are_no_trend() {
+        assert!(outcome(|_| 0.0, false).findings.is_empty());
+        assert!(
+            outcome(|i| if i < 60 { 0.0 } else { 1e6 * (i % 5) as f64 }, false).findings.is_empty()
+        );
+        assert!(
+            outcome(|i| if i % 10 < 9 { 1e6 } else { 1e6 * i as f64 }, false).findings.is_empty()
+        );
+        assert!((rank_correlation(&[1.0, 1.0, 2.0, 2.0]) - 0.894_427).abs() < 1e-6);
+        assert_eq!(rank_correlation(&[3.0; 5]), 0.0);
     }
 }
