@@ -495,7 +495,7 @@ fn a_fio_job_is_refused_that_works_elsewhere_or_reads_files_and_says_what_to_do(
         (job_on("/", "1s", &["a", "b"]), "not in any --allow-path"),
         (second_leads_out, "stage 2-b: "),
         (
-            job_on(place, "1s", &["a"]) + "filename=/dev/null\n",
+            "[a]\nrw=read\nsize=1m\nruntime=1\nfilename=/dev/null\n".to_owned(),
             "it is not listed in any --allow-device",
         ),
         (job_on(place, "400h", &["a", "b"]), "33 days"),

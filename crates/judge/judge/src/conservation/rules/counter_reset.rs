@@ -12,12 +12,16 @@ use super::{first, usable};
 /// A reset has an effect only if at least this number of operations is in flight.
 const WHOLE: f64 = 0.5;
 
+/// Returns true if the tool may have reset its counters.
+pub fn may_reset(part: &Part) -> bool {
+    part.setting.counter_reset != CounterReset::Never
+        || part.setting.warm_up_ns.as_ref().is_some_and(|ramp| ramp.most > 0.0)
+}
+
 /// Returns the minimum and maximum number of operations in flight at a reset. Both are zero if the
 /// tool never resets its counters. The maximum is infinite if the depth is unknown.
 pub fn in_flight(part: &Part, operation: &Operation) -> Span {
-    let may_reset = part.setting.counter_reset != CounterReset::Never
-        || part.setting.warm_up_ns.as_ref().is_some_and(|ramp| ramp.most > 0.0);
-    if !may_reset {
+    if !may_reset(part) {
         return Span::exact(0.0);
     }
     let depth = part.setting.outstanding.as_ref().filter(|o| usable(&o.most));

@@ -5,7 +5,7 @@ use plimsoll_evidence::tool_result::{
 };
 
 use super::super::{Finding, RuleResult, Severity, Span, format};
-use super::{first, usable, whose};
+use super::{counter_reset, first, usable, whose};
 
 /// Maximum deviation of the sum of the shares from 1. A larger deviation means that a part of the
 /// distribution is missing, or that the tool counted operations of a warm-up.
@@ -48,10 +48,13 @@ pub(super) fn check(outcome: &mut RuleResult, part: &Part) {
 }
 
 /// Checks the percentiles of a part with only one kind of operation. The distribution of other parts
-/// includes all kinds together.
+/// includes all kinds together. At a reset of the counters, the tool may keep one of the two.
 fn percentiles(outcome: &mut RuleResult, part: &Part, bins: &[Bin]) {
     let mut measured = part.operations.iter().filter(|o| o.kind != Kind::Sync && !o.is_idle());
     let (Some(operation), None) = (measured.next(), measured.next()) else { return };
+    if counter_reset::may_reset(part) {
+        return;
+    }
     let completion = |latency: &&Latency| latency.stage == Stage::Completion;
     let Some(latency) = operation.latencies.iter().find(completion) else { return };
     let Some(count) = count(operation, latency).filter(|count| *count > 0.0) else { return };
