@@ -17,9 +17,11 @@ const BUSY_SHARE_MAX: f64 = 0.9;
 /// Maximum share of an operation's time spent in the generator. In a closed loop, the rate is too
 /// low by this share. In an open loop, the latency is too high by this share.
 const LAG_SHARE_MAX: f64 = 0.1;
-/// Maximum share of the time for which a thread may wait for a CPU. Completions are detected late
-/// by up to this share.
-const CPU_WAIT_SHARE_MAX: f64 = 0.1;
+/// Maximum share of the time for which a thread may wait for a CPU. This is our choice. On a virtual
+/// machine with two idle CPUs, a load of 21,000 synchronous writes per second waited 16 %, because
+/// each wake-up of an idle CPU takes microseconds. Beside four busy processes, it waited 41 % and
+/// reached 11,800 per second; with a CPU quota of 7 %, it waited 84 % and reached 1,800.
+const CPU_WAIT_SHARE_MAX: f64 = 0.3;
 
 pub const RULE: Rule = Rule {
     id: "generator-limit",
@@ -30,11 +32,12 @@ pub const RULE: Rule = Rule {
                in the same way. The generator also limits the figure if the queue was not full, but \
                some due operations were never started. A thread that is busy more than 90 % of the \
                time (without clock polling) detects completions late, but this delay is not \
-               recorded as a wait. The same is true for a thread that waits more than 10 % of the \
-               time for a CPU, because of other processes or a quota. For storage behind a network, the link of this host is the limit \
-               if the load uses 90 % of its reported speed or more. In each of these cases the \
-               storage may sustain a higher load than it received: a PASS remains valid, but a FAIL \
-               becomes INCONCLUSIVE. Use a faster host or link, more threads or several hosts.",
+               recorded as a wait. The same is true for a thread that waits more than 30 % of the \
+               time for a CPU, because of other processes or a quota. For storage behind a network, \
+               the link of this host is the limit if the load uses 90 % of its reported speed or \
+               more. In each of these cases the storage may sustain a higher load than it received: \
+               a PASS remains valid, but a FAIL becomes INCONCLUSIVE. Use a faster host or link, \
+               more threads or several hosts.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::Comparative, Weight::Mandatory),
@@ -155,8 +158,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let (busy, thread, lag) = (busy_share(bundle), thread_share(bundle), lag_share(bundle));
     let mut finding = if let Some(says) = fault(bundle) {
         Finding::new(RULE.id, Outcome::Warn, says).advise(
-            "use a faster host or link, more threads, or several hosts; stop other processes, \
-                 and remove CPU quotas",
+            "use a faster host or link, more threads, or several hosts; stop other processes, and \
+             remove CPU quotas",
         )
     } else if let Some(share) = busy {
         let mut says = format!("the load generator used {:.0} % of its CPUs", share * 100.0);
@@ -253,12 +256,12 @@ mod tests {
             cpu_wait_ns: Some((share * (SECONDS * SECOND_NS) as f64) as u64),
             ..thread(1, 0)
         };
-        bundle.observed.generator.threads = vec![waited(0.0), waited(0.09)];
+        bundle.observed.generator.threads = vec![waited(0.0), waited(0.29)];
         assert!(!at_limit(&bundle));
-        bundle.observed.generator.threads = vec![waited(0.0), waited(0.3)];
+        bundle.observed.generator.threads = vec![waited(0.0), waited(0.4)];
         assert!(at_limit(&bundle));
         let finding = fixtures::finding(&RULE, &bundle);
-        assert!(finding.says.contains("waited 30 % of the time for a CPU"), "{finding:?}");
+        assert!(finding.says.contains("waited 40 % of the time for a CPU"), "{finding:?}");
     }
 
     #[test]
