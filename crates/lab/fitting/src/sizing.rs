@@ -23,8 +23,8 @@ pub struct Question<'a> {
     pub model: &'a str,
     /// Parameters whose values differ from those in the model file.
     pub set: BTreeMap<String, String>,
-    /// Number of failed nodes in the second search; 0 if there is no second search. `None` stands
-    /// for one node if the system can lose a node.
+    /// Number of failed nodes in a second search; 0 if no second search is required. With `None`,
+    /// one node fails if the system can lose a node.
     pub failed_nodes: Option<u64>,
     /// Load, limits and range of sizes.
     pub request: SizeRequest,
@@ -113,8 +113,8 @@ impl Question<'_> {
 }
 
 impl Answer {
-    /// Returns true if at least one size in the range sustains the load. If the caller stated a
-    /// number of failed nodes, a size must also sustain the load with that many failed nodes.
+    /// Returns true if at least one size in the range sustains the load. If the caller stated
+    /// how many nodes fail, a size must also sustain the load after these failures.
     pub fn is_found(&self) -> bool {
         let survives = |failed: &FailedNodes| !failed.is_requested || failed.smallest().is_some();
         self.sizing.smallest.is_some() && self.failed.as_ref().is_none_or(survives)

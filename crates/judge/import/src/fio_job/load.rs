@@ -37,9 +37,9 @@ impl Reader<'_> {
     }
 
     /// Returns the sizes of one direction: 0 for reads, 1 for writes. fio prefers `bssplit` to
-    /// `bsrange`, and `bsrange` to `bs`, whatever their order is (io_u.c, get_next_buflen). Records
-    /// an error only if there are no more than `errors` errors, so that a wrong value for both
-    /// directions is reported once.
+    /// `bsrange`, and `bsrange` to `bs`, in any order (io_u.c, get_next_buflen). `errors` is the
+    /// number of errors before the first direction was read. A wrong value is reported only if no
+    /// error was added since then, because both directions may have the same value.
     fn sizes_of(&mut self, index: usize, errors: usize) -> Sizes {
         let kb_base = self.kb_base;
         let default = vec![(4096, 100.0)];
@@ -408,8 +408,8 @@ impl Reader<'_> {
         Some([limits[0] / size(&sizes[0]), limits[1] / size(&sizes[1])])
     }
 
-    /// Returns an option's limits for reads and writes. `None` if there is no limit, or if fio
-    /// limits only one of the two directions that the job uses.
+    /// Returns the limits for reads and for writes in the option `name`; `None` if there is no
+    /// limit, or if the job reads and writes but fio limits only one of both.
     fn limits_of(&mut self, name: &str, direction: Direction) -> Option<[f64; 2]> {
         let kb_base = self.kb_base;
         let text = self.text_of(name)?;

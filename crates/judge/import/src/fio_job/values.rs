@@ -68,9 +68,9 @@ pub(super) fn percent(text: &str) -> Option<f64> {
 
 /// Parses `4k/10:64k/50:32k/40` into sizes and percentages. fio uses whole percentages, and treats 0
 /// like an omitted percentage. The remainder is divided equally among sizes without a percentage.
-/// What then is missing to 100 % belongs to the size with the largest percentage, because fio sorts
-/// the sizes by percentage and uses the last one if no other applies (options.c, bssplit_ddir;
-/// io_u.c, get_next_buflen).
+/// If the sum is still below 100 %, the size with the largest percentage gets the difference: fio
+/// sorts the sizes by percentage, and uses the last size if no other applies (options.c,
+/// bssplit_ddir; io_u.c, get_next_buflen).
 pub(super) fn split(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
     let mut parts = Vec::new();
     for part in text.split(':') {

@@ -188,7 +188,7 @@ const RELATIVE: [&str; 27] = [
 ];
 
 /// Returns the divisor of a heading, such as `core` of `IOPS per core` or `io` of `bytes/io`.
-/// Seconds are no divisor, because all rates are per second.
+/// Returns `None` for seconds, because every rate is per second.
 fn divisor(lower: &str) -> Option<String> {
     let spelled = lower.replace("i/o", "io");
     let words = words_of(&spelled);

@@ -94,7 +94,7 @@ async fn renew(
     failure: Option<String>,
     sender: &UnboundedSender<Incoming>,
 ) -> (pull::Stream, u64) {
-    // If the agent has stopped, nobody receives the line.
+    // If the agent has stopped, the line is lost.
     let log = |text: String| drop(sender.send(Incoming::Line(text)));
     let is_lost = |error: &str| log(format!("agent {agent} receives no plans: {error}"));
     let mut is_logged = failure.as_deref().map(is_lost).is_some();

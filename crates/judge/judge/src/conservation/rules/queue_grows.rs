@@ -40,7 +40,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
 }
 
 fn finding(part: &Part, series: &Series) -> Option<Finding> {
-    // Without operations in an interval, there is no latency.
+    // Some tools print a latency of 0 for an interval in which no operation completed.
     let values = series.points.iter().map(|point| point.value).filter(|value| *value > 0.0);
     let values: Vec<f64> = values.collect();
     if values.len() < POINTS_MIN {
