@@ -74,8 +74,8 @@ pub enum Command {
     Durability(commands::durability::Options),
     /// Answer the prompt of a running plan: confirm that the event has happened.
     Mark(commands::mark::Options),
-    /// Remove what killed runs left: data on targets, and generation maps (write counters) without
-    /// data.
+    /// Remove the remains of killed runs: data on targets, and generation maps (write counters)
+    /// without data.
     Clean(commands::clean::Options),
     /// List, show and run published experiments.
     Experiment(commands::experiment::Options),

@@ -20,7 +20,7 @@ use crate::places::Places;
     after_help = "Examples:\n  plimsoll clean                  generation maps whose data is \
         gone\n  plimsoll clean /mnt/db1         also the data that killed runs left there\n  \
         plimsoll clean /mnt/db1 --kept  also the data that runs kept there\n\nOnly files that \
-        Plimsoll created are removed, and directories that become empty. Bundles and the ledger \
+        Plimsoll created, and directories that become empty, are removed. Bundles and the ledger \
         are never removed."
 )]
 pub struct Options {

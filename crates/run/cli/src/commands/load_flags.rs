@@ -14,8 +14,8 @@ use crate::error::CliError;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Load without a plan (--for and --runs also work with a plan)")]
 pub struct LoadFlags {
-    /// Size of a transfer, such as 4KiB. Together with --bs, this flag sets the size of a file, as
-    /// in fio. A sweep accepts lists and ranges: 4KiB,64KiB or 4KiB..128KiB.
+    /// Size of a transfer, such as 4KiB. If --bs is also given, --size is the size of a file, as in
+    /// fio. A sweep accepts lists and ranges: 4KiB,64KiB or 4KiB..128KiB.
     #[arg(long, value_name = "SIZE", visible_alias = "sizes")]
     size: Option<String>,
     /// Share of reads in percent. Default: 100. A sweep accepts lists.
@@ -57,10 +57,10 @@ pub struct LoadFlags {
     /// fio's name for --for. A number without a unit is in seconds.
     #[arg(long, value_name = "TIME", conflicts_with = "measure")]
     runtime: Option<String>,
-    /// fio's name for --sync fsync, with an fsync after every N writes.
+    /// fio's name for --sync fsync. N is the number of writes between two fsync calls.
     #[arg(long, value_name = "N", conflicts_with_all = ["sync", "fdatasync"])]
     fsync: Option<u32>,
-    /// fio's name for --sync fdatasync, with an fdatasync after every N writes.
+    /// fio's name for --sync fdatasync. N is the number of writes between two fdatasync calls.
     #[arg(long, value_name = "N", conflicts_with = "sync")]
     fdatasync: Option<u32>,
 }

@@ -53,8 +53,8 @@ pub struct Options {
     name: Vec<String>,
     #[command(flatten)]
     allowed: Allowed,
-    /// Show the hosts of this fleet: the fleet.toml from `plimsoll fleet init`, or the NATS
-    /// server's address.
+    /// Show the hosts of a fleet. Pass the fleet.toml from `plimsoll fleet init`, or the address of
+    /// the NATS server.
     #[arg(long, value_name = "FLEET")]
     fleet: Option<String>,
     /// Allow the page to start runs on the hosts of the fleet. Each agent checks the targets of

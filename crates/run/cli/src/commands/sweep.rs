@@ -49,7 +49,7 @@ pub struct Options {
     /// Only show the results of the latest sweep of this plan. Nothing is measured.
     #[arg(long, alias = "told", conflicts_with_all = ["restart", "dry_run"])]
     show_latest: bool,
-    /// Keep the data after the last point.
+    /// Keep the data after the last measurement.
     #[arg(long)]
     keep: bool,
     /// Allow this block device (full path) to be overwritten.

@@ -21,10 +21,10 @@ use crate::progress::StderrProgress;
         a run left there with --keep\n  plimsoll verify ./bundle            whether a run's \
         evidence is unchanged\n\nThe command reads only the data at PATH, even if its manifest \
         refers to other paths. It writes\nnothing, so PATH may be read-only.\n\nExit code 4: data \
-        is damaged; each damaged page, log block and file is listed. Exit code 3 for\ndata: no \
-        damage was found, but the content of some pages is unknown, or the witness contains \
-        no\ncommit of the store. Exit code 3 for evidence: it was changed, contradicts itself, or \
-        is not\nconfirmed."
+        is damaged; each damaged page, log block and file is listed. For data, exit\ncode 3 \
+        means that no damage was found, but the content of some pages is unknown, or\nthe witness \
+        contains no commit of the store. For evidence, it means that the evidence was\nchanged, \
+        contradicts itself, or is not confirmed."
 )]
 pub struct Options {
     /// A target directory of a plan, the directory of a mail store, a bundle, an experiment, or a

@@ -18,7 +18,7 @@ use crate::exit::Exit;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Gate for continuous integration")]
 pub struct GateFlags {
-    /// How much worse a figure may be: `10%` for all figures, or `rate=5%,read_p99=20%`. Figures:
+    /// How much worse than the baseline a figure may be: `10%` for all figures, or `rate=5%,read_p99=20%`. Figures:
     /// rate, bandwidth, latency, p99, read, read_p99, write, write_p99, log_write; for events also
     /// before_rate, before_p99, during_rate, during_p99, outage, recovery, after_rate, after_p99.
     #[arg(long, value_name = "ALLOWANCE")]

@@ -24,7 +24,8 @@ pub struct PlanFlags {
     /// NAME=nfs://host/export or NAME=model:MODEL. Pass this once for each side of the comparison.
     #[arg(long, value_name = "NAME=PLACE")]
     target: Vec<String>,
-    /// Directory of one side, named by its last part, instead of --target. Pass one for each side.
+    /// Directory of one side, instead of --target. The last part of the path becomes the name of
+    /// the side. Pass this once for each side.
     #[arg(long, value_name = "DIR", visible_alias = "directory", conflicts_with = "target")]
     path: Vec<String>,
     /// Change a field of the plan, such as `repeat.runs=4`. May be given several times.

@@ -20,8 +20,8 @@ use super::target_flags::TargetFlags;
   plimsoll durability --s3 s3://bucket --endpoint https://store:9000 --witness w --kind machine \\
       --cut 'ssh bmc reset-node-3' --restore './wait-for-node-3'
 
-The witness must be outside the target, and must not lose power. The verdict is PASS if the required
-number of cuts (--cuts) is valid, and no cut loses a write. Exit code 4: a write is lost or damaged;
+The witness must be outside the target, and must not lose power. The verdict is PASS if at least as
+many cuts as required (--cuts) are valid, and no cut loses a write. Exit code 4: a write is lost or damaged;
 3: too few cuts are valid. See docs/durability.md.")]
 pub struct Options {
     /// Plan whose target is tested, instead of --path, --device, --nfs or --s3. Options of this
@@ -61,8 +61,8 @@ pub struct Options {
     /// the probability that a cut loses a write is at most 5 % (with 95 % confidence).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) cuts: Option<u64>,
-    /// Bound that the test must show for the probability that an interruption of the target (a cut)
-    /// loses a write. It determines the number of cuts: `--bound 1%` requires 299 cuts.
+    /// Test until a PASS shows that an interruption of the target (a cut) loses a write with at
+    /// most this probability. It determines the number of cuts: `--bound 1%` requires 299 cuts.
     #[arg(long, value_name = "SHARE", conflicts_with = "cuts")]
     pub(super) bound: Option<String>,
     /// How each write is made durable. Default: `fdatasync`, or `dsync` for S3 objects.

@@ -51,10 +51,11 @@ pub struct Options {
     /// model file.
     #[arg(long, default_value_t = 5)]
     starts: usize,
-    /// Skip parameter profiles and leave-one-out checks.
+    /// Do not check how well the rows determine each parameter, and do not predict each row from
+    /// the others.
     #[arg(long)]
     quick: bool,
-    /// Set the goal with this name, in percent, instead of using its default.
+    /// Set this goal to a percentage, instead of its default.
     #[arg(long, value_name = "NAME=PERCENT")]
     goal: Vec<String>,
     /// Write the fitted values to this file, as arguments for `--set`.

@@ -29,10 +29,11 @@ use crate::notes;
   plimsoll model run plan.toml --model ./mine.toml
 
 The command tries a flash drive (alone, or with a network link, a constant delay or a rate limit),
-an SSD with channels, and a disk. It fits the best of these, and compares the result with built-in
-models and interpolation. A table is a sweep's CSV, or has the columns of `plimsoll model fit`. In
-results of other tools (fio JSON, a directory), a row is a job or a group of concurrent jobs. If the
-operations in flight differ, a column queue_depth is required. `sync` dsync means durable writes.
+an SSD with channels, and a disk. It fits all of these to the table, chooses the most suitable one,
+and compares it with built-in models and interpolation. A table is a sweep's CSV, or has the columns
+of `plimsoll model fit`. In results of other tools (fio JSON, a directory), a row is a job or a
+group of concurrent jobs. If the number of operations in flight is not the same in all rows, a
+column queue_depth is required. The value dsync in the column sync means durable writes.
 
 Exit codes: 0 FITTED; 3 DOES NOT FIT (a goal is missed). The file is written in both cases.")]
 pub struct Options {
@@ -48,10 +49,11 @@ pub struct Options {
     /// Seed for the random starting points of the fit and for the simulations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Skip parameter profiles and leave-one-out checks.
+    /// Do not check how well the rows determine each parameter, and do not predict each row from
+    /// the others.
     #[arg(long)]
     quick: bool,
-    /// Set the goal with this name, in percent, instead of using its default.
+    /// Set this goal to a percentage, instead of its default.
     #[arg(long, value_name = "NAME=PERCENT")]
     goal: Vec<String>,
 }

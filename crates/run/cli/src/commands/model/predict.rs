@@ -23,9 +23,9 @@ A table is CSV. Axes are columns such as io_kib, pattern, read_percent, depth, c
 figures are columns whose names end with _per_s, iops, _ms, _us or _ns, or contain latency_ms_.
 In results of other tools, axes are io_kib, pattern, read_percent, sync and depth (operations in
 flight). The prediction interpolates
-between rows, never outside their range. To compute an interval, each row is predicted without the
-rows that have the same value on an axis. The interval is wide enough for nine of ten of these
-predictions. See docs/models.md.
+between rows, never outside their range. To compute an interval, each row is predicted from the
+rows that have another value on an axis. Nine of ten of these rows lie inside their predicted
+intervals. See docs/models.md.
 
 Exit codes: 0 PREDICTED; 3 NOT PREDICTED: a cell is outside the measured range,
 or lies between two values of an axis that has only these two values.")]
@@ -35,7 +35,7 @@ pub struct Options {
     /// Cell to predict: a value for each axis.
     #[arg(long, value_name = "AXIS=VALUE,...", required = true)]
     cell: Vec<String>,
-    /// Additional column of the table that is an axis.
+    /// Another column of the table to use as an axis.
     #[arg(long, value_name = "COLUMN")]
     axis: Vec<String>,
 }

@@ -38,7 +38,7 @@ pub struct Options {
     /// Size of a mailbox.
     #[arg(long, default_value = "1GiB")]
     mailbox_size: SizeBytes,
-    /// Number of databases. Default: one for every 250 mailboxes.
+    /// Number of databases. Default: one database for every 250 mailboxes.
     #[arg(long)]
     databases: Option<u32>,
     /// Maximum mean latency of database reads.
@@ -50,14 +50,15 @@ pub struct Options {
     /// Parameter to vary in the search. Default: the first sizing parameter of the model.
     #[arg(long, value_name = "BLOCK.FIELD")]
     field: Option<String>,
-    /// Smallest size to try. Invalid sizes, such as fewer nodes than copies, fail.
+    /// Smallest size to try. An invalid size, such as fewer nodes than copies, counts as too
+    /// small.
     #[arg(long, default_value_t = 0)]
     from: u64,
     /// Largest size to try.
     #[arg(long, default_value_t = 64)]
     to: u64,
-    /// Number of failed nodes in a second search, which follows the search for the healthy system.
-    /// 0: no second search. Default: 1 if the system can lose a node.
+    /// Number of failed nodes in a second search, which follows the search without failed nodes.
+    /// 0: no second search. Default: 1 if the system still works after the loss of a node.
     #[arg(long, value_name = "NODES")]
     failed_nodes: Option<u64>,
     /// Change a parameter, such as model.failed_nodes=1.
