@@ -14,9 +14,11 @@ use plimsoll_sys::clock::monotonic_ns;
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Waits until a phase has permission to begin, and returns its start time. The start is never
-/// earlier than `ready_ns`, the time at which the phase was ready. If the operator requests the end
-/// of the run, the phase starts at the current time. It must not start at `ready_ns`: if that was
-/// ten seconds ago, all operations of these ten seconds would be due immediately.
+/// earlier than `ready_ns`, the time at which the phase was ready, and never in the past. A fleet's
+/// start time may arrive late, and the operator may request the end of the run after a long wait.
+/// If the phase then started in the past, its rate would include a time without load, and all
+/// operations of this time would be due immediately. The late start is recorded, so that the judge
+/// finds it (`fleet-together`).
 fn begins_at(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
@@ -30,7 +32,7 @@ fn begins_at(
             return ready_ns.max(monotonic_ns());
         }
         if let Some(at_ns) = permission {
-            return at_ns.max(ready_ns);
+            return at_ns.max(ready_ns).max(monotonic_ns());
         }
         sleep(POLL_INTERVAL);
     }
@@ -105,8 +107,19 @@ mod tests {
                 long_ago_ns,
             )
         };
-        assert_eq!(begins(Some(long_ago_ns + 7)), long_ago_ns + 7);
+        let later_ns = monotonic_ns() + 60_000_000_000;
+        assert_eq!(begins(Some(later_ns)), later_ns);
         let now_ns = monotonic_ns();
         assert!(begins(None) >= now_ns);
+    }
+
+    #[test]
+    fn a_phase_whose_permission_arrives_late_begins_when_it_arrives() {
+        let stop = AtomicBool::new(false);
+        let now_ns = monotonic_ns();
+        let mut watcher = StubWatcher(Some(now_ns - 4_000_000), &stop);
+        let at_ns = begins_at(&mut watcher, &stop, PhaseKind::Measure, 0, now_ns - 4_300_000);
+        assert!(at_ns >= now_ns);
+        assert!(wait_for_start(&mut watcher, &stop, PhaseKind::Create, 0) >= now_ns);
     }
 }
