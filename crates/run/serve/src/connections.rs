@@ -151,6 +151,11 @@ impl Connection {
         BusyGuard(connection.cloned())
     }
 
+    #[cfg(test)]
+    pub fn is_busy(&self) -> bool {
+        self.is_busy.load(Ordering::Relaxed)
+    }
+
     /// Waits until the connection must be closed, because it was idle for too long, or because a
     /// new connection replaces it.
     pub async fn closed(&self) {

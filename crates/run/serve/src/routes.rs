@@ -189,13 +189,20 @@ async fn handle(
     let (parts, body) = request.into_parts();
     let connection = parts.extensions.get::<Arc<Connection>>().cloned();
     let mut page_request = PageRequest { parts: named, ..PageRequest::default() };
-    let admitted = admit(&site, route, &parts, body, &mut page_request).await;
-    if let Some(connection) =
-        connection.as_ref().filter(|_| page_request.identity.role > Role::Anyone)
-    {
+    let identified = site.access.identify(&parts).map(|identity| page_request.identity = identity);
+    // A client with a token may take until `BODY_TIMEOUT` to send its body, so its connection is
+    // busy from now on. The connection of a client without a token is busy only once the body has
+    // arrived.
+    let known = connection.as_ref().filter(|_| page_request.identity.role > Role::Anyone);
+    let receiving = known.map(|connection| {
         connection.mark_known();
-    }
-    let busy = Connection::busy(connection.as_ref());
+        Connection::busy(Some(connection))
+    });
+    let admitted = match identified {
+        Ok(()) => admit(route, &parts, body, &mut page_request).await,
+        Err(problem) => Err(problem),
+    };
+    let busy = receiving.unwrap_or_else(|| Connection::busy(connection.as_ref()));
     let made = match admitted {
         Ok(Some(elsewhere)) => return elsewhere.into_response(StatusCode::OK),
         Ok(None) => {
@@ -238,16 +245,14 @@ async fn handle(
     }
 }
 
-/// Determines the user who sent a request, and reads the request's body. If a login is required,
+/// Checks that the user may use the route, and reads the request's body. If a login is required,
 /// returns the login page instead.
 async fn admit(
-    site: &Site,
     route: Route,
     parts: &Parts,
     body: Body,
     page_request: &mut PageRequest,
 ) -> Result<Option<PageResponse>, Problem> {
-    page_request.identity = site.access.identify(parts)?;
     if page_request.identity.role < route.role {
         if page_request.identity.role == Role::Anyone {
             let asks_for_page = route.form == Form::Page && route.method == Method::Get;
@@ -265,14 +270,17 @@ async fn admit(
     if route.method == Method::Get {
         return Ok(None);
     }
-    let bytes_max = match page_request.identity.role {
-        Role::Anyone => ANONYMOUS_BODY_BYTES_MAX,
-        Role::View | Role::Run => BODY_BYTES_MAX,
-    };
+    let is_known = page_request.identity.role > Role::Anyone;
+    let bytes_max = if is_known { BODY_BYTES_MAX } else { ANONYMOUS_BODY_BYTES_MAX };
     let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let too_long = || {
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the request body is larger than 16 MiB")
-            .hint("`plimsoll audit FILE` reads larger results")
+        let kib = bytes_max >> 10;
+        let limit = if is_known { format!("{} MiB", kib >> 10) } else { format!("{kib} KiB") };
+        let says = format!("the request body is larger than {limit}");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, says).hint(match is_known {
+            true => "`plimsoll audit FILE` reads larger results",
+            false => "log in before you send larger requests",
+        })
     };
     if length.and_then(|length| length.parse::<u64>().ok()) > Some(bytes_max as u64) {
         return Err(too_long());

@@ -3,9 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::task::{Context, Poll};
 
+use axum::body::{Bytes, HttpBody};
 use axum::http::Request;
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, LOCATION, SET_COOKIE};
+use hyper::body::Frame;
 use plimsoll_catalogue::Roots;
 use plimsoll_runner::allow::Allow;
 use plimsoll_runner::places::Places;
@@ -14,6 +19,7 @@ use tower::ServiceExt;
 use super::*;
 use crate::access::AccessControl;
 use crate::catalogue::CachedCatalogue;
+use crate::connections::Connections;
 use crate::pages::api::DESCRIPTION;
 use crate::tokens::{Sessions, Tokens};
 
@@ -171,6 +177,59 @@ fn whoever_logs_in_may_what_the_token_says() {
     let (status, _, _) = post("/logout", &cookie, format!("csrf={own}"));
     assert_eq!(status, StatusCode::SEE_OTHER);
     assert_eq!(get("/", &cookie).0, StatusCode::SEE_OTHER);
+}
+
+/// Request body that records whether the connection is busy while the server reads it.
+struct ObservedBody(Arc<Connection>, Arc<Mutex<Option<bool>>>);
+
+impl HttpBody for ObservedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        *self.1.lock().unwrap() = Some(self.0.is_busy());
+        Poll::Ready(None)
+    }
+}
+
+#[test]
+fn a_client_with_a_token_may_send_its_body_slowly_and_others_may_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let site = site(directory.path(), true);
+    let is_busy_while_read = |path: &str, token: &str| {
+        let open = Arc::new(Connections::default()).open([192, 0, 2, 1].into()).unwrap();
+        let seen = Arc::new(Mutex::new(None));
+        let body = ObservedBody(Arc::clone(&open.connection), Arc::clone(&seen));
+        let request = Request::builder().method("POST").uri(path).header(HOST, "localhost");
+        let request = request.header(AUTHORIZATION, token);
+        let request = request.extension(Arc::clone(&open.connection));
+        send(&site, request.body(Body::new(body)).unwrap());
+        assert!(!open.connection.is_busy(), "after the response");
+        *seen.lock().unwrap()
+    };
+    assert_eq!(is_busy_while_read("/api/audit", &format!("Bearer {LOOKS}")), Some(true));
+    assert_eq!(is_busy_while_read("/api/audit", "Bearer wrong"), None);
+    assert_eq!(is_busy_while_read("/login", "none"), Some(false));
+}
+
+#[test]
+fn a_body_that_is_too_long_is_refused_with_the_limit_that_applies() {
+    let directory = tempfile::tempdir().unwrap();
+    let site = site(directory.path(), true);
+    let refused = |path: &str, token: &str, bytes: usize| {
+        let request = Request::builder().method("POST").uri(path).header(HOST, "localhost");
+        let request = request.header(AUTHORIZATION, token).body(Body::from(vec![b'x'; bytes]));
+        let (status, _, text) = send(&site, request.unwrap());
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{text}");
+        text
+    };
+    let text = refused("/login", "none", ANONYMOUS_BODY_BYTES_MAX + 1);
+    assert!(text.contains("larger than 16 KiB"), "{text}");
+    let text = refused("/api/audit", &format!("Bearer {LOOKS}"), BODY_BYTES_MAX + 1);
+    assert!(text.contains("larger than 16 MiB"), "{text}");
 }
 
 #[test]
