@@ -54,6 +54,20 @@ pub struct Access {
 }
 
 impl Access {
+    /// Parses the text of the file.
+    ///
+    /// # Errors
+    /// The text has another format. The error does not quote the text, which may contain a key.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(String::new(), |before| {
+                format!("line {}: ", before.matches('\n').count() + 1)
+            });
+            format!("{line}{}", error.message())
+        })
+    }
+
     /// Reads the file.
     ///
     /// # Errors
@@ -64,7 +78,7 @@ impl Access {
                 .hint("create it with `plimsoll fleet init`")
         };
         let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
-        let mut access: Self = toml::from_str(&text).map_err(|error| wrong(&error))?;
+        let mut access = Self::parse(&text).map_err(|error| wrong(&error))?;
         let beside = path.parent().unwrap_or(Path::new("."));
         let secrets = [&access.nkey, &access.tls_key];
         if secrets.into_iter().flatten().any(Credential::is_text) {
@@ -121,6 +135,10 @@ mod tests {
         let one = Access { tls_cert: Some(Credential::file(Path::new("c"))), ..access };
         assert!(one.to_server().unwrap_err().to_string().contains("together"));
         fs::write(&path, "server = \"a\"\nuser = \"x\"\n").unwrap();
-        assert!(Access::read(&path).unwrap_err().to_string().contains("user"));
+        let error = Access::read(&path).unwrap_err().to_string();
+        assert!(error.contains("line 2: unknown field `user`"), "{error}");
+        fs::write(&path, "server = \"a\"\nnkey = \"SUSECRET\nname = \"n\"\n").unwrap();
+        let error = Access::read(&path).unwrap_err().to_string();
+        assert!(error.contains("line 2") && !error.contains("SECRET"), "{error}");
     }
 }

@@ -419,13 +419,19 @@ fn connect_options(server: &Server) -> Result<ConnectOptions, RunnerError> {
         ConnectOptions::new().connection_timeout(CONNECT_TIMEOUT).max_reconnects(None);
     if let Some(path) = &server.credentials {
         // The file is small and is read only once, so blocking is acceptable.
-        let text = Credential::file(path).read(true)?;
-        options = options.credentials(&text).map_err(|error| {
-            RunnerError::usage(format!("cannot read {}: {error}", path.display()))
-        })?;
+        let file = Credential::file(path);
+        options = options
+            .credentials(&file.read(true)?)
+            .map_err(|error| RunnerError::usage(format!("cannot read {}: {error}", file.name())))?;
     }
     if let Some(nkey) = &server.nkey {
-        options = options.nkey(nkey.read(true)?.trim().to_owned());
+        let seed = nkey.read(true)?.trim().to_owned();
+        nkeys::KeyPair::from_seed(&seed).map_err(|error| {
+            let says =
+                format!("cannot use {}: it is not the seed of an nkey: {error}", nkey.name());
+            RunnerError::usage(says).hint("check that the seed is complete")
+        })?;
+        options = options.nkey(seed);
     }
     if server.authorities.is_some() || server.certificate.is_some() {
         options = options.tls_client_config(tls_config(server)?).require_tls(true);
@@ -484,5 +490,19 @@ mod tests {
         assert!(error.contains("contains a user or password"), "{error}");
         assert!(!error.contains("secret"), "{error}");
         assert!(of("nats://one:4222,tls://two").is_ok());
+    }
+
+    #[test]
+    fn a_wrong_seed_is_rejected_and_not_displayed() {
+        let seed = nkeys::KeyPair::new_user().seed().unwrap();
+        let of = |seed: &str| {
+            let nkey = Some(Credential::text(seed.to_owned()));
+            connect_options(&Server { nkey, ..Server::default() }).map(drop)
+        };
+        of(&seed).unwrap();
+        let (first, rest) = seed.split_at(40);
+        let wrong = format!("{first}{}", rest.chars().rev().collect::<String>());
+        let error = of(&wrong).unwrap_err().to_string();
+        assert!(error.contains("not the seed of an nkey") && !error.contains(first), "{error}");
     }
 }

@@ -7,6 +7,9 @@ use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::private_file;
 use serde::{Deserialize, Serialize};
 
+/// Fewest consecutive letters and digits that are not shown in a message: half of an nkey's seed.
+const SECRET_WORD_MIN: usize = 24;
+
 /// A key or certificate. `fleet init` writes texts; operators may specify files instead.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -15,7 +18,7 @@ pub struct Credential(String);
 impl fmt::Debug for Credential {
     /// Does not print the text of the credential, because it may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_text() { "text" } else { &self.0 })
+        f.write_str(if self.resembles_secret() { "text" } else { &self.0 })
     }
 }
 
@@ -37,6 +40,13 @@ impl Credential {
         is_seed || self.0.trim_start().starts_with("-----BEGIN")
     }
 
+    /// Returns true if a message must not contain the value. A key that was mistyped is neither a
+    /// valid text nor a file.
+    fn resembles_secret(&self) -> bool {
+        let mut words = self.0.split(|c: char| !c.is_ascii_alphanumeric());
+        self.is_text() || self.0.contains('\n') || words.any(|word| word.len() >= SECRET_WORD_MIN)
+    }
+
     /// If the value is a relative file name, prefixes it with `directory`.
     pub(crate) fn beside(&mut self, directory: &Path) {
         if !self.is_text() {
@@ -46,7 +56,7 @@ impl Credential {
 
     /// Returns the name of the credential for messages.
     pub(crate) fn name(&self) -> &str {
-        if self.is_text() { "the key or certificate" } else { &self.0 }
+        if self.resembles_secret() { "the key or certificate" } else { &self.0 }
     }
 
     /// Returns the text of the credential.
@@ -61,8 +71,16 @@ impl Credential {
         if is_secret {
             private_file::check(&path)?;
         }
-        std::fs::read_to_string(&path)
-            .map_err(|error| RunnerError::usage(format!("cannot read {}: {error}", path.display())))
+        std::fs::read_to_string(&path).map_err(|error| {
+            let says = RunnerError::usage(format!("cannot read {}: {error}", self.name()));
+            match self.resembles_secret() {
+                true => says.hint(
+                    "the value is neither the text of a key or certificate nor the name of a \
+                     file: check that it is complete",
+                ),
+                false => says,
+            }
+        })
     }
 }
 
@@ -85,5 +103,26 @@ mod tests {
         file.beside(Path::new("/gone"));
         assert_eq!(file.name(), "/gone/SU.nk");
         assert!(file.read(true).unwrap_err().to_string().contains("cannot read /gone/SU.nk"));
+    }
+
+    #[test]
+    fn a_mistyped_key_is_not_shown() {
+        let seed = nkeys::KeyPair::new_user().seed().unwrap();
+        let (half, pem) = (&seed[..30], "----BEGIN PRIVATE KEY-----\nMIIB/abc\n");
+        let mistyped = [
+            (seed[..57].to_owned(), half),
+            (format!("{seed}A"), half),
+            (seed.to_lowercase(), &seed.to_lowercase()[..30]),
+            (format!("{}.{}", &seed[..29], &seed[30..]), &seed[..29]),
+            (pem.to_owned(), "MIIB"),
+        ];
+        for (value, secret) in mistyped {
+            let mut one = Credential::text(value.clone());
+            one.beside(Path::new("/d"));
+            let error = one.read(true).unwrap_err();
+            let shown = format!("{error:?} {error} {one:?} {}", one.name());
+            assert!(!shown.contains(secret), "{shown}");
+            assert!(error.to_string().contains("cannot read the key or certificate"), "{error}");
+        }
     }
 }

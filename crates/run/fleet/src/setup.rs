@@ -191,7 +191,7 @@ fn change_hosts(root: &Path, change: impl FnOnce(&mut Vec<String>)) -> Result<()
         RunnerError::usage(format!("cannot change {}: {error}", path.display()))
     };
     let text = fs::read_to_string(&path).map_err(|error| wrong(&error))?;
-    let mut access: Access = toml::from_str(&text).map_err(|error| wrong(&error))?;
+    let mut access = Access::parse(&text).map_err(|error| wrong(&error))?;
     change(&mut access.hosts);
     replace(&path, &toml::to_string(&access).map_err(|error| wrong(&error))?)
 }
