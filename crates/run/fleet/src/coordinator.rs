@@ -2,6 +2,7 @@
 //! and collects the evidence.
 
 mod active_run;
+mod collection;
 mod event_journal;
 mod fleet_events;
 mod host_state;

@@ -10,23 +10,23 @@ use async_nats::jetstream::kv::Watch;
 use futures_util::future::join_all;
 use futures_util::{Stream, StreamExt};
 use plimsoll_evidence::events::EventRecord;
-use plimsoll_evidence::fleet::{BY_OPERATOR, Offset};
+use plimsoll_evidence::fleet::BY_OPERATOR;
 use plimsoll_plan::{OnLostHost, ResolvedPlan};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::listener::{FleetProgress, HostStatus};
 use plimsoll_runner::places::Places;
 use plimsoll_runner::prompt::Operator;
 use plimsoll_sys::clock;
-use tokio::io::AsyncReadExt;
 
 use super::Event;
+use super::collection::{fetch_with_retries, measure_again};
 use super::fleet_events::FleetEvents;
 use super::host_state::{HostState, shared_unit_error};
 use super::run_record::journal_path;
-use crate::broker::{BUNDLE_BYTES_MAX, Broker};
+use crate::broker::Broker;
 use crate::card::Card;
 use crate::message::{AgentMessage, CoordinatorMessage, HostProgress};
-use crate::offset::{measure, to_agent_ns};
+use crate::offset::to_agent_ns;
 use crate::server_health::{HealthChange, OUTAGE_TIMEOUT, ServerHealth};
 
 /// Time an agent has to accept or refuse a plan.
@@ -36,7 +36,11 @@ const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 const START_LEAD_NS: u64 = 300_000_000;
 /// If other hosts wait for a host that has been silent for this time, the coordinator declares it
 /// lost.
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time after which a silent host is declared lost although no other host waits for it. The other
+/// hosts have then finished, so a long wait costs nothing but time. A virtual machine that is
+/// migrated can pause for many seconds and still complete its load.
+const LAST_SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Duration of a server outage after which an interrupted run ends.
 const INTERRUPTED_OUTAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of the coordinator's heartbeats to waiting hosts.
@@ -46,12 +50,7 @@ const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(5);
 /// If more than this time passes between two checks, the coordinator itself was stalled. Messages
 /// may then still be queued, so no host is declared lost.
 const STALL_THRESHOLD: Duration = Duration::from_secs(1);
-/// Maximum number of attempts to fetch a bundle. Attempts during an outage of the server do not
-/// count.
-const FETCH_ATTEMPTS: u32 = 3;
-/// Time limit for one attempt to fetch a bundle.
-const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// State of a running fleet run.
 pub(super) struct ActiveRun<'a> {
@@ -267,7 +266,7 @@ impl<'a> ActiveRun<'a> {
         }
     }
 
-    /// Once a second, reports the progress of all hosts that have sent a message within
+    /// Once a second, reports the progress of all unfinished hosts that have sent a message within
     /// [`SILENCE_TIMEOUT`].
     fn report_progress(&mut self, report: &mut dyn FnMut(Event)) {
         if self.progress.is_empty() || self.last_report.elapsed() < Duration::from_secs(1) {
@@ -287,7 +286,7 @@ impl<'a> ActiveRun<'a> {
         };
         let is_heard = |name: &str| {
             let host = self.hosts.iter().find(|host| host.card.name == name);
-            host.is_some_and(|host| host.lost.is_none() && !host.is_silent)
+            host.is_some_and(|host| !host.is_finished() && !host.is_silent)
         };
         let heard = self.progress.iter().filter(|(name, _)| is_heard(name));
         report(Event::Live(FleetProgress {
@@ -370,9 +369,10 @@ impl<'a> ActiveRun<'a> {
         join_all(sends).await;
     }
 
-    /// Marks hosts as lost that have been silent for too long. Silence counts only while other
-    /// hosts wait for the host, because a host that cannot reach the coordinator still continues
-    /// its load.
+    /// Marks hosts as lost that have been silent for too long. [`SILENCE_TIMEOUT`] applies only
+    /// while other hosts wait for the host, because a host that cannot reach the coordinator still
+    /// continues its load. If no host waits and all unfinished hosts are silent, the run would
+    /// never end, so [`LAST_SILENCE_TIMEOUT`] applies.
     fn detect_lost_hosts(&mut self) {
         let is_down = self.server_health.is_down();
         let was_busy = self.last_check.elapsed() > STALL_THRESHOLD;
@@ -390,15 +390,12 @@ impl<'a> ActiveRun<'a> {
             self.hosts.iter().map(|h| self.cause_of_loss(h).is_some()).collect();
         let waited_for = stopped
             || self.stops_on_loss
-            || self.hosts.iter().any(|host| !host.is_finished() && host.is_waiting())
-            || self
-                .hosts
-                .iter()
-                .filter(|host| !host.is_finished())
-                .all(|host| host.silence() > SILENCE_TIMEOUT);
+            || self.hosts.iter().any(|host| !host.is_finished() && host.is_waiting());
+        let unfinished = self.hosts.iter().filter(|host| !host.is_finished());
+        let shortest = unfinished.map(HostState::silence).min().unwrap_or_default();
         let hosts = self.hosts.iter_mut().zip(expected);
         for (host, expected) in hosts.filter(|(host, _)| !host.is_finished()) {
-            if (waited_for || expected) && host.silence() > SILENCE_TIMEOUT {
+            if is_silence_over(host.silence(), waited_for || expected, shortest) {
                 let seconds = host.silence().as_secs();
                 host.mark_lost(format!("no message for {seconds} s, {}", host.last_step()));
             } else if !host.accepted && unanswered {
@@ -551,6 +548,12 @@ impl<'a> ActiveRun<'a> {
     }
 }
 
+/// Returns true if a host counts as lost because of its silence. `shortest`: shortest silence of
+/// all unfinished hosts.
+fn is_silence_over(silence: Duration, is_waited_for: bool, shortest: Duration) -> bool {
+    is_waited_for && silence > SILENCE_TIMEOUT || shortest > LAST_SILENCE_TIMEOUT
+}
+
 /// Returns the message about the latest step of an agent's event.
 fn describe_event(record: &EventRecord) -> String {
     let name = &record.name;
@@ -575,66 +578,17 @@ where
     message?.ok()
 }
 
-/// Measures a host's clock after the run. After an outage, waits some seconds for the host to
-/// reconnect.
-async fn measure_again(
-    broker: &Broker,
-    server_health: &ServerHealth,
-    host: &HostState,
-    interrupt: &AtomicBool,
-) -> Option<Offset> {
-    let mut began = Instant::now();
-    loop {
-        let offset = measure(broker, &host.card.name).await;
-        if offset.is_some()
-            || began.elapsed() > SILENCE_TIMEOUT
-            || server_health.silence() > OUTAGE_TIMEOUT
-            || interrupt.load(Ordering::Relaxed)
-        {
-            return offset;
-        }
-        if server_health.is_failing() {
-            server_health.wait_for_answer(interrupt).await;
-            began = Instant::now();
-        }
-        tokio::time::sleep(POLL_INTERVAL).await;
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Fetches a bundle. If the server is unavailable, waits until it responds again.
-async fn fetch_with_retries(
-    broker: &Broker,
-    server_health: &ServerHealth,
-    agent: &str,
-    object: &str,
-    interrupt: &AtomicBool,
-) -> Result<Vec<u8>, String> {
-    let mut tries = 0;
-    loop {
-        let was_failing = server_health.is_failing();
-        let error = match tokio::time::timeout(FETCH_TIMEOUT, fetch(broker, agent, object)).await {
-            Ok(Ok(bytes)) => return Ok(bytes),
-            Ok(Err(error)) => error,
-            Err(_) => format!("the transfer was not complete after {} s", FETCH_TIMEOUT.as_secs()),
-        };
-        let is_failing = server_health.is_failing();
-        tries += u32::from(!was_failing && !is_failing);
-        let is_given_up = is_failing && interrupt.load(Ordering::Relaxed);
-        if tries == FETCH_ATTEMPTS || is_given_up || server_health.silence() > OUTAGE_TIMEOUT {
-            return Err(error);
-        }
-        tokio::time::sleep(POLL_INTERVAL).await;
-    }
-}
-
-async fn fetch(broker: &Broker, agent: &str, object: &str) -> Result<Vec<u8>, String> {
-    let store = broker.evidence_store(agent).await?;
-    let found = store.get(object).await.map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    let mut bounded = found.take(BUNDLE_BYTES_MAX + 1);
-    bounded.read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
-    match bytes.len() as u64 > BUNDLE_BYTES_MAX {
-        true => Err(format!("the bundle is larger than {} MiB", BUNDLE_BYTES_MAX >> 20)),
-        false => Ok(bytes),
+    #[test]
+    fn a_silent_host_is_lost_soon_only_if_another_host_waits_for_it() {
+        let seconds = Duration::from_secs;
+        assert!(is_silence_over(seconds(11), true, seconds(0)));
+        assert!(!is_silence_over(seconds(9), true, seconds(9)));
+        assert!(!is_silence_over(seconds(13), false, seconds(13)), "a host that was paused");
+        assert!(!is_silence_over(seconds(100), false, seconds(1)), "another host still runs");
+        assert!(is_silence_over(seconds(61), false, seconds(61)), "the run would never end");
     }
 }

@@ -43,7 +43,8 @@ pub(super) struct HostState {
     pub(super) archive: Option<Vec<u8>>,
     /// Logical units of the devices that the host uses.
     units: Vec<String>,
-    last_phase: Option<PhaseKind>,
+    /// Latest phase that a message of the host states, and true if the host has finished it.
+    last_phase: Option<(PhaseKind, bool)>,
     last_heard: Instant,
 }
 
@@ -118,6 +119,10 @@ impl HostState {
     /// Adds a progress report. `number`: number of the report in its phase.
     pub(super) fn apply_progress(&mut self, live: &HostProgress, number: u32) {
         self.hear();
+        // A progress report may arrive after the message about the end of its phase.
+        if self.last_phase.is_none_or(|(kind, _)| kind != live.kind) {
+            self.last_phase = Some((live.kind, false));
+        }
         // The first report does not contain a whole interval.
         if live.kind == PhaseKind::Measure && number > 1 {
             let UntilLost { reports, ops_per_s, bytes_per_s, .. } = &mut self.until_lost;
@@ -134,7 +139,10 @@ impl HostState {
     /// Describes the last known step of the host, for messages.
     pub(super) fn last_step(&self) -> String {
         match (self.last_phase, self.accepted) {
-            (Some(kind), _) => format!("after it reached the phase {}", kind.label()),
+            (Some((kind, is_finished)), _) => {
+                let step = if is_finished { "finished" } else { "reached" };
+                format!("after it {step} the phase {}", kind.label())
+            }
             (None, true) => "after it accepted the plan".to_owned(),
             (None, false) => "before it accepted or refused the plan".to_owned(),
         }
@@ -159,7 +167,7 @@ impl HostState {
                 self.refused = Some(reason);
             }
             AgentMessage::Ready { kind, number, .. } => {
-                self.last_phase = Some(kind);
+                self.last_phase = Some((kind, false));
                 self.pending = Some(PendingPhase { kind, number });
             }
             // If a lost host reconnects, it has not run together with the other hosts. Its evidence
@@ -168,16 +176,12 @@ impl HostState {
                 self.pending = None;
                 self.ended = Some(ended);
             }
-            // The coordinator that was killed had already started this phase.
-            AgentMessage::PhaseEnded { phase }
-                if self.pending.is_some_and(|w| w.kind == phase.kind) =>
-            {
-                self.pending = None;
+            AgentMessage::PhaseEnded { phase } => {
+                self.last_phase = Some((phase.kind, true));
+                // The coordinator that was killed had already started this phase.
+                self.pending = self.pending.filter(|pending| pending.kind != phase.kind);
             }
-            AgentMessage::Ended(_)
-            | AgentMessage::PhaseEnded { .. }
-            | AgentMessage::Event { .. }
-            | AgentMessage::Warning { .. } => {}
+            AgentMessage::Ended(_) | AgentMessage::Event { .. } | AgentMessage::Warning { .. } => {}
         }
     }
 
@@ -252,6 +256,39 @@ mod tests {
         );
         host.apply_message(AgentMessage::Ended(RunOutcome::default()));
         assert!(host.ended.is_none(), "what comes of it afterwards is not of this run");
+    }
+
+    #[test]
+    fn the_last_step_is_the_latest_phase_that_the_host_reported() {
+        let mut host = new_host();
+        let live = |kind| HostProgress {
+            kind,
+            ops_per_s: 1.0,
+            bytes_per_s: 1.0,
+            latency_ns_avg: None,
+            elapsed_ns: 0,
+            total_ns: 0,
+            done_bytes: 0,
+            total_bytes: 0,
+        };
+        let (kind, number) = (PhaseKind::WarmUp, 1);
+        host.apply_message(AgentMessage::Ready { kind, number, run_start_ns: 0, ready_ns: 1 });
+        host.apply_progress(&live(PhaseKind::Measure), 1);
+        assert_eq!(host.last_step(), "after it reached the phase measure");
+        let phase = plimsoll_evidence::run::Phase {
+            kind: PhaseKind::Measure,
+            start_ns: 0,
+            duration_ns: 1,
+            read_bytes: 0,
+            written_bytes: 0,
+            reached: true,
+            note: String::new(),
+            boundary_error_ns: None,
+        };
+        host.apply_message(AgentMessage::PhaseEnded { phase });
+        host.apply_progress(&live(PhaseKind::Measure), 2);
+        assert_eq!(host.last_step(), "after it finished the phase measure");
+        assert!(host.is_waiting(), "for another phase");
     }
 
     #[test]
