@@ -9,6 +9,7 @@ mod events;
 mod host_verdicts;
 mod link;
 mod network;
+mod simultaneous;
 mod slow;
 mod system;
 
@@ -16,9 +17,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::fleet::{
-    Class, CommonWindow, Fleet, Host, HostEnd, MergedEvidence, UntilLost,
-};
+use plimsoll_evidence::fleet::{Class, Fleet, Host, HostEnd, MergedEvidence, UntilLost};
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_plan::ResolvedPlan;
 use serde::{Deserialize, Serialize};
@@ -48,11 +47,6 @@ pub const SYSTEM: &str = "fleet-system";
 /// Rule: if an event should stop a host, this host was lost.
 pub const LOSSES: &str = "fleet-losses";
 
-/// A start skew above this limit causes a warning. The phases of a storage load take at least a few
-/// seconds. A hypervisor's scheduler routinely pauses a host for a few milliseconds.
-const SKEW_NS_TOLD: u64 = 5_000_000;
-/// All hosts must have measured at the same time for at least this share of the planned time.
-const COMMON_SHARE_MIN: f64 = 0.9;
 /// A host is reported if its rate is below this share of the average rate.
 const BALANCE_SHARE_MIN: f64 = 0.9;
 /// A value is reported as a cause if it is at least this many times the largest value of the other
@@ -190,7 +184,7 @@ pub fn judge_fleet(
         fleet.hosts.iter().map(|host| host_line(fleet, host, verdicts)).collect();
     let mut all = vec![
         check_complete(fleet, verdicts),
-        check_simultaneous(fleet),
+        simultaneous::check(fleet),
         check_sums(fleet, merged),
         check_alike(fleet),
         check_balance(fleet, &hosts, verdicts, bundles),
@@ -361,73 +355,6 @@ fn check_complete(fleet: &Fleet, verdicts: &BTreeMap<String, Verdict>) -> Findin
             "repair the host and run again; if the host measured anything, its evidence is in the \
              catalogue of its agent",
         )
-}
-
-/// Returns the host whose measured phase started last.
-fn last_to_start(fleet: &Fleet) -> Option<&Host> {
-    let began = |host: &&Host| host.run.as_ref()?.phase_start_ns(PhaseKind::Measure);
-    fleet.hosts.iter().filter(|host| began(host).is_some()).max_by_key(|host| began(host))
-}
-
-fn check_simultaneous(fleet: &Fleet) -> Finding {
-    let late = last_to_start(fleet).map_or("an unknown host", |host| host.name.as_str());
-    let Some(window) = fleet.window else {
-        let says = "there was no time at which all hosts measured";
-        // A run that was ended early is incomplete, but not wrong.
-        let outcome = match fleet.ended_early.is_empty() {
-            true => Outcome::Fail,
-            false => Outcome::Unknown,
-        };
-        return Finding::new(TOGETHER, outcome, says)
-            .advise("the other findings name the host and the reason");
-    };
-    let CommonWindow { duration_ns, start_skew_ns, start_skew_error_ns, end_skew_ns, .. } = window;
-    let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
-    let apart = format!(
-        "the starts of the measured phases differ by {} (accurate to {}); the last host to start \
-         was {late}",
-        ms(start_skew_ns),
-        ms(start_skew_error_ns)
-    );
-    let finding = |outcome, says: String| {
-        Finding::new(TOGETHER, outcome, says)
-            .with("start_skew_ns", start_skew_ns)
-            .with("start_skew_error_ns", start_skew_error_ns)
-            .with("end_skew_ns", end_skew_ns)
-            .with("common_ns", duration_ns)
-    };
-    let planned_ns = fleet.planned_measure_ns;
-    // Another finding reports a run that was ended early.
-    let is_short = (duration_ns as f64) < planned_ns as f64 * COMMON_SHARE_MIN;
-    if is_short && fleet.ended_early.is_empty() && window.cut {
-        let says = format!(
-            "all hosts measured at the same time for only {:.1} s of {:.1} s: {apart}",
-            duration_ns as f64 / 1e9,
-            planned_ns as f64 / 1e9
-        );
-        return finding(Outcome::Fail, says).advise(
-            "find out why an earlier phase took longer on that host than on the other hosts",
-        );
-    }
-    if window.cut {
-        let says = format!(
-            "intervals in which not all hosts measured were removed from the sums: {apart}"
-        );
-        return finding(Outcome::Unknown, says).advise(
-            "start all hosts at the same time; the sums include only the remaining intervals",
-        );
-    }
-    if start_skew_ns.saturating_sub(start_skew_error_ns) > SKEW_NS_TOLD {
-        return finding(Outcome::Warn, apart)
-            .advise("check that the host that started last has free CPUs and a steady clock");
-    }
-    if start_skew_error_ns > SKEW_NS_TOLD {
-        return finding(Outcome::Warn, apart).advise(
-            "the connection to an agent is slow or busy, so the clock of its host cannot be \
-             compared more exactly",
-        );
-    }
-    finding(Outcome::Pass, apart)
 }
 
 fn check_sums(fleet: &Fleet, merged: Option<&MergedEvidence>) -> Finding {

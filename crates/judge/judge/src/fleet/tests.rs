@@ -1,4 +1,4 @@
-use plimsoll_evidence::fleet::{HostPhase, HostRun, Offset};
+use plimsoll_evidence::fleet::{CommonWindow, HostPhase, HostRun, Offset, Start};
 use plimsoll_plan::MetricsEndpoint;
 
 use super::*;
@@ -228,6 +228,13 @@ fn hosts_that_did_not_measure_together_are_told_by_the_last_ones_name() {
     let judged = judge_fleet(&apart, &verdicts, Some(&merged));
     assert_eq!(judged.verdict, VerdictKind::Invalid);
     assert!(judged.reason.contains("the last host to start was b"), "{}", judged.reason);
+    let advice = |judged: &FleetVerdict| found(judged, TOGETHER).advice.clone();
+    assert!(advice(&judged).contains("an earlier phase took longer"), "{judged:#?}");
+    // The start time reached the host late.
+    let late = apart.hosts[1].run.as_mut().unwrap();
+    late.starts = vec![Start { kind: PhaseKind::Measure, ready_ns: 0, scheduled_ns: 0 }];
+    let judged = judge_fleet(&apart, &verdicts, Some(&merged));
+    assert!(advice(&judged).contains("connection to the NATS server"), "{judged:#?}");
 
     apart.window = None;
     let judged = judge_fleet(&apart, &verdicts, Some(&merged));
