@@ -76,6 +76,13 @@ impl RequirementResult {
 
 pub(super) fn requirement_result(side: &Side<'_>) -> RequirementResult {
     let verdicts: Vec<VerdictKind> = side.runs.iter().map(|(_, v)| v.verdict).collect();
+    let headrooms: Option<Vec<f64>> = side.runs.iter().map(|(_, v)| v.headroom).collect();
+    let headroom_min = headrooms.and_then(|all| all.into_iter().reduce(f64::min));
+    RequirementResult { headroom_min, ..count_verdicts(&verdicts) }
+}
+
+/// Counts the verdicts on the runs of a side.
+pub(super) fn count_verdicts(verdicts: &[VerdictKind]) -> RequirementResult {
     let of = |kind: VerdictKind| verdicts.iter().filter(|v| **v == kind).count();
     let kinds = [
         VerdictKind::Pass,
@@ -89,14 +96,13 @@ pub(super) fn requirement_result(side: &Side<'_>) -> RequirementResult {
         .filter(|kind| of(*kind) > 0)
         .map(|kind| format!("{kind} {}", of(kind)))
         .collect();
-    let headrooms: Option<Vec<f64>> = side.runs.iter().map(|(_, v)| v.headroom).collect();
     RequirementResult {
         runs: verdicts.len(),
         passed: of(VerdictKind::Pass),
         failed: of(VerdictKind::Fail),
         measured: of(VerdictKind::Measured),
         verdicts: words.join(", "),
-        headroom_min: headrooms.and_then(|all| all.into_iter().reduce(f64::min)),
+        headroom_min: None,
     }
 }
 

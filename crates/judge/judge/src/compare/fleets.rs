@@ -70,7 +70,7 @@ pub fn compare_fleets(
     differences.extend(numbers(sides, &taken, &factors));
     let metrics = metrics_of(sides);
     let requirements: Vec<RequirementResult> =
-        of_hosts.iter().map(decide::requirement_result).collect();
+        sides.iter().zip(&of_hosts).map(|(side, hosts)| requirement_result(side, hosts)).collect();
     let (outcome, winner, reason) = match incomplete(sides) {
         Some(reason) => (Outcome::NotBelieved, None, reason),
         None => {
@@ -79,8 +79,8 @@ pub fn compare_fleets(
         }
     };
     let mut remarks = vec![
-        "Rates are sums over all hosts; latencies come from their merged histograms. Each verdict \
-         applies to the run of one host."
+        "Rates are sums over all hosts; latencies come from their merged histograms. A verdict \
+         applies to all hosts together; the remarks below count the runs of single hosts."
             .to_owned(),
     ];
     remarks.extend(of_hosts.iter().flat_map(invalid));
@@ -106,6 +106,14 @@ pub fn compare_fleets(
 fn of_hosts<'a>(side: &FleetSide<'a>) -> Side<'a> {
     let runs = side.runs.iter().flat_map(|run| run.hosts.iter().copied()).collect();
     Side { name: side.name.clone(), runs }
+}
+
+/// Counts the verdicts on the fleet runs of a side. The headroom is that of the host with the
+/// lowest.
+fn requirement_result(side: &FleetSide<'_>, hosts: &Side<'_>) -> RequirementResult {
+    let verdicts: Vec<VerdictKind> = side.runs.iter().map(|run| run.verdict.verdict).collect();
+    let headroom_min = decide::requirement_result(hosts).headroom_min;
+    RequirementResult { headroom_min, ..decide::count_verdicts(&verdicts) }
 }
 
 /// Returns the first run whose total over all hosts is missing or invalid.
@@ -212,7 +220,35 @@ fn metrics_of(sides: &[FleetSide<'_>]) -> Vec<Metric> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+
+    #[test]
+    fn a_fleet_run_counts_once_with_the_fleets_own_verdict() {
+        let verdict = FleetVerdict {
+            verdict: VerdictKind::Measured,
+            reason: String::new(),
+            demonstration: false,
+            total: None,
+            checks: Vec::new(),
+            claims: BTreeMap::new(),
+            hosts: Vec::new(),
+            findings: Vec::new(),
+            host_findings: Vec::new(),
+            passed: Vec::new(),
+            accepted: Vec::new(),
+            declared: Vec::new(),
+            rules_version: 1,
+            run_id: String::new(),
+        };
+        let worse = FleetVerdict { verdict: VerdictKind::Invalid, ..verdict.clone() };
+        let run = |verdict| FleetRun { run_id: "r", verdict, hosts: Vec::new() };
+        let side = FleetSide { name: "a".into(), runs: vec![run(&verdict), run(&worse)] };
+        let result = requirement_result(&side, &of_hosts(&side));
+        assert_eq!((result.runs, result.measured), (2, 1));
+        assert_eq!(result.verdicts, "MEASURED 1, INVALID 1");
+    }
 
     #[test]
     fn hosts_that_draw_alike_are_another_condition_than_hosts_that_do_not() {
