@@ -35,7 +35,7 @@ use crate::broker::{Broker, CARD_TTL, Role, Server};
 use crate::card::{Card, boot_id};
 use crate::evidence::{self, FleetResult};
 use crate::offset::{ClockComparison, compare_clocks, measure};
-use crate::order::Order;
+use crate::order::{Order, SYNCHRONISE};
 use active_run::ActiveRun;
 use host_state::HostState;
 use run_record::RunRecord;
@@ -459,10 +459,8 @@ async fn finish(
             return Err(RunnerError::environment(format!("agent {name} is {reason}"))
                 .hint("wait until that run has finished: `plimsoll fleet status` shows it"));
         }
-        return Err(RunnerError::usage(format!("agent {name} refused the plan: {reason}")).hint(
-            "the agent's operator sets the accepted keys, paths and commands of events with \
-             --trust, --allow-path and --allow-event",
-        ));
+        return Err(RunnerError::usage(format!("agent {name} refused the plan: {reason}"))
+            .hint(refusal_hint(reason)));
     }
     // The increase of a counter during the measurement can be computed only if there is a reading
     // after its end.
@@ -493,6 +491,20 @@ async fn finish(
     }
     record.delete(&options.places);
     Ok(left)
+}
+
+/// Returns the hint for a refused plan.
+fn refusal_hint(reason: &str) -> &'static str {
+    match reason.contains(SYNCHRONISE) {
+        true => {
+            "`plimsoll fleet status` shows the difference between each host's time of day and \
+                 this host's"
+        }
+        false => {
+            "the agent's operator sets the accepted keys, paths and commands of events with \
+                  --trust, --allow-path and --allow-event"
+        }
+    }
 }
 
 fn unsigned_error() -> RunnerError {

@@ -22,6 +22,8 @@ const VERSION: u32 = 1;
 pub const VALID_NS: u64 = 60_000_000_000;
 /// Maximum accepted difference between the clocks of two hosts.
 const CLOCK_SKEW_MAX_NS: u64 = 10_000_000_000;
+/// Remedy for an order whose time does not agree with the agent's clock.
+pub(crate) const SYNCHRONISE: &str = "synchronise the clocks of the two hosts";
 
 /// An order to run a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -200,13 +202,16 @@ pub fn verify(
     }
     let valid_ns = order.expires_unix_ns.saturating_sub(order.issued_unix_ns);
     if now_unix_ns > order.expires_unix_ns || valid_ns > VALID_NS {
-        return Err("the order has expired".to_owned());
+        // The agent cannot distinguish an old order from a clock that is ahead.
+        return Err(format!(
+            "the order has expired: by this host's clock, it was signed {} s ago, and an order is \
+             valid for {} s. If it was sent just now, {SYNCHRONISE}",
+            now_unix_ns.saturating_sub(order.issued_unix_ns) / 1_000_000_000,
+            VALID_NS / 1_000_000_000,
+        ));
     }
     if order.issued_unix_ns > now_unix_ns.saturating_add(CLOCK_SKEW_MAX_NS) {
-        return Err(
-            "the order's signing time is in the future: synchronise the clocks of the two hosts"
-                .to_owned(),
-        );
+        return Err(format!("the order's signing time is in the future: {SYNCHRONISE}"));
     }
     Ok(order)
 }
@@ -289,6 +294,8 @@ mod tests {
         };
         refused(&signed, "c", NOW, "not for c");
         refused(&signed, "a", NOW + VALID_NS + 1, "has expired");
+        refused(&signed, "a", NOW + 2 * VALID_NS, "120 s ago");
+        refused(&signed, "a", NOW + 2 * VALID_NS, SYNCHRONISE);
         refused(&signed, "a", NOW - CLOCK_SKEW_MAX_NS - 1, "in the future");
         refused(&order.sign(&foreign).unwrap(), "a", NOW, "with a key that this agent trusts");
         let unsigned = SignedOrder { signature: String::new(), ..signed.clone() };
