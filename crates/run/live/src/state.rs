@@ -21,6 +21,9 @@ const DEVICES_MAX: usize = 32;
 const NOTES_MAX: usize = 40;
 /// Maximum number of listed runs; the oldest are dropped.
 const ENDED_MAX: usize = 50;
+/// Longest time to which the rate in a fleet's report applies. Reports are about a second apart; if
+/// none arrived for longer, the rate of this time is unknown.
+const FLEET_REPORT_NS_MAX: u64 = 2 * SECOND_NS;
 
 /// State of the current run, or of the last run after it has ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -261,19 +264,33 @@ impl State {
     pub fn fleet(&mut self, hosts: &BTreeMap<String, HostStatus>, at_ns: u64, duration_ns: u64) {
         // The reports do not contain hosts that are silent.
         self.hosts.retain(|name, _| hosts.contains_key(name));
+        if hosts.is_empty() {
+            // All hosts have finished or are silent, so the rate is unknown.
+            (self.rate_ops_per_s, self.rate_bytes_per_s) = (None, None);
+        }
+        let duration_ns = duration_ns.min(FLEET_REPORT_NS_MAX);
+        let start_ns = at_ns.saturating_sub(duration_ns);
         for (name, now) in hosts {
             let Some(host) = entry(&mut self.hosts, name.clone(), CLASSES_MAX) else { continue };
             host.clone_from(now);
-            let count = (now.rate_ops_per_s * duration_ns as f64 / SECOND_NS as f64) as u64;
-            let start_ns = at_ns.saturating_sub(duration_ns);
-            let ios = Sums { count, sum_ns: 0 };
-            self.charts.hosts.add(start_ns, SECOND_NS, name.clone(), ios);
+            // Reports are slightly more than a second apart. Each column gets its part.
+            let done = |to_ns: u64| {
+                (now.rate_ops_per_s * (to_ns - start_ns) as f64 / SECOND_NS as f64) as u64
+            };
+            let mut from_ns = start_ns;
+            while from_ns < at_ns {
+                let to_ns = at_ns.min((from_ns / SECOND_NS + 1) * SECOND_NS);
+                let ios = Sums { count: done(to_ns) - done(from_ns), sum_ns: 0 };
+                self.charts.hosts.add(from_ns, SECOND_NS, name.clone(), ios);
+                from_ns = to_ns;
+            }
         }
     }
 
     /// Marks the run as finished.
     pub fn end(&mut self) {
         (self.is_under_way, self.phase) = (false, None);
+        (self.rate_ops_per_s, self.rate_bytes_per_s) = (None, None);
         if !self.measured.is_empty() {
             self.classes = std::mem::take(&mut self.measured);
         }
@@ -527,5 +544,29 @@ mod tests {
         assert_eq!(counted, 5_000, "none is lost");
         assert_eq!((state.classes.len(), state.notes.len()), (CLASSES_MAX, NOTES_MAX));
         assert_eq!(state.notes.last().unwrap().says, "4999");
+    }
+
+    #[test]
+    fn a_fleets_rate_is_divided_among_its_columns_and_unknown_after_its_end() {
+        let mut state = State::new("p", 0);
+        state.apply(began(PhaseKind::Measure));
+        let done = Progress { rate_ops_per_s: 1_000.0, ..Progress::default() };
+        state.apply(Event::Progress { kind: PhaseKind::Measure, progress: done });
+        let report = HostStatus { rate_ops_per_s: 1_000.0, ..HostStatus::default() };
+        let hosts = BTreeMap::from([("a".to_owned(), report)]);
+        // The first report comes after a long wait. The rate of this time is unknown.
+        state.fleet(&hosts, 60 * SECOND_NS, 60 * SECOND_NS);
+        let period_ns = SECOND_NS + SECOND_NS / 20;
+        (1..=20).for_each(|n| state.fleet(&hosts, 60 * SECOND_NS + n * period_ns, period_ns));
+        let columns = &state.charts.hosts.columns;
+        assert_eq!(columns.len(), 2 + 21);
+        let is_even = |column: &BTreeMap<String, Sums>| (999..=1_001).contains(&column["a"].count);
+        assert!(columns.values().all(is_even), "{columns:?}");
+        assert_eq!(state.rate_ops_per_s, Some(1_000.0));
+        let mut ended = state.clone();
+        ended.end();
+        assert_eq!(ended.rate_ops_per_s, None);
+        state.fleet(&BTreeMap::new(), 90 * SECOND_NS, SECOND_NS);
+        assert_eq!((state.rate_ops_per_s, state.hosts.len()), (None, 0));
     }
 }
