@@ -347,6 +347,16 @@ mod tests {
             );
         }
         assert!(!secret.join("made").exists());
+        // The message is the same whether a file exists behind the link or not.
+        fs::write(secret.join("file"), "").unwrap();
+        std::os::unix::fs::symlink(secret.join("deep"), secret.join("link")).unwrap();
+        let behind = ["way", "way/file", "way/file/x", "way/deep", "way/link", "way/a", "way/a/b"];
+        for way in behind.map(|way| in_it.join(way)) {
+            let error = allow.check_without_creating(&at(&way)).unwrap_err();
+            assert_eq!(error, format!("{} is not in any --allow-path", way.display()));
+        }
+        let own = allow.check_without_creating(&at(&in_it.join("a/b"))).unwrap_err();
+        assert!(own.contains("No such"), "{own}");
         let both = format!("databases = [{in_it:?}]\nlogs = [{:?}]", in_it.join("way"));
         let text = format!(
             "version = 1\nname = \"p\"\n[target]\n{both}\n[workload.mailbox]\nmailboxes = \
