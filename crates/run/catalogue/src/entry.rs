@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::fleet::{Class, Fleet, Host, HostEnd};
-use plimsoll_evidence::run::{ClassTotals, Driver, Run};
+use plimsoll_evidence::fleet::{BY_OPERATOR, Class, Fleet, Host, HostEnd};
+use plimsoll_evidence::run::{ClassTotals, Driver, EndKind, Run};
 use plimsoll_plan::Target;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,9 @@ pub struct Entry {
     /// is killed, the lock is released.
     #[serde(default)]
     pub is_under_way: bool,
+    /// True if the coordinator of this fleet run was killed. The hosts may still run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_resumable: bool,
     /// The verdict in the ledger, in capitals; [`UNVERIFIED`] if the ledger does not confirm the
     /// run.
     pub verdict: Option<String>,
@@ -216,6 +219,31 @@ impl Entry {
         self.headroom = None;
     }
 
+    /// Describes a run that has no end in the ledger and is not running.
+    fn interruption(&self) -> String {
+        match self.is_resumable {
+            true => format!(
+                "its coordinator was killed, and the hosts may still run: continue with `plimsoll \
+                 run --resume {} --fleet FLEET`",
+                self.run_id
+            ),
+            false => "did not finish: the process was killed or the host went down".to_owned(),
+        }
+    }
+
+    /// Returns the reason why this run has no bundle, for a command that needs the bundle.
+    pub fn missing_bundle(&self) -> String {
+        let (run, removed) = (&self.run_id, format!("the bundle of {} was removed", self.run_id));
+        match self.end.as_deref() {
+            Some(REFUSED) => {
+                format!("run {run} has no bundle: an agent refused the plan, so no load was run")
+            }
+            Some(_) => removed,
+            None if self.is_under_way => format!("run {run} has no bundle yet: it is running"),
+            None => format!("run {run} has no bundle: {}", self.interruption()),
+        }
+    }
+
     /// Returns the remarks that a list shows next to the figures of the run.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = match self.end.as_deref() {
@@ -223,7 +251,7 @@ impl Entry {
             Some(REFUSED) => vec!["an agent refused the plan, so no load was run".to_owned()],
             Some(end) => vec![end.to_owned()],
             None if self.is_under_way => vec!["running".to_owned()],
-            None => vec!["did not finish: the process was killed or the host went down".to_owned()],
+            None => vec![self.interruption()],
         };
         if self.origin.is_some() {
             remarks.push(format!("from {}", self.host.as_deref().unwrap_or("another host")));
@@ -339,7 +367,10 @@ impl Entry {
         });
         let mut entry = Self {
             target: plan.and_then(|plan| target_summary(&plan, &Environment::default())),
-            end: Some(if is_whole { "completed" } else { "interrupted" }.to_owned()),
+            end: Some(match record {
+                Some(record) => record.end.to_owned(),
+                None => end_of_fleet(is_whole, &fleet.ended_early).word().to_owned(),
+            }),
             verdict: verdict.as_ref().map(|verdict| verdict.verdict.clone()),
             reason: verdict.map(|verdict| verdict.reason),
             experiment: scanned.experiment.as_deref().and_then(id),
@@ -374,4 +405,27 @@ fn mean_ns(run: &Run, is_read: bool) -> Option<u64> {
     let pick = |class: &ClassTotals| class.group == group && class.is_read == is_read;
     let sum_ns = run.sum(pick, |class| class.latency_ns_sum);
     sum_ns.checked_div(run.sum(pick, |class| class.count))
+}
+
+/// Returns how a fleet run ended that is not in the ledger. `is_whole`: all hosts sent complete
+/// evidence. Only an operator interrupts a run.
+fn end_of_fleet(is_whole: bool, ended_early: &str) -> EndKind {
+    match ended_early {
+        "" if is_whole => EndKind::Completed,
+        BY_OPERATOR => EndKind::Interrupted,
+        _ => EndKind::Environment,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_operator_interrupts_a_fleet() {
+        assert_eq!(end_of_fleet(true, ""), EndKind::Completed);
+        assert_eq!(end_of_fleet(false, ""), EndKind::Environment);
+        assert_eq!(end_of_fleet(false, "b was lost"), EndKind::Environment);
+        assert_eq!(end_of_fleet(false, BY_OPERATOR), EndKind::Interrupted);
+    }
 }

@@ -13,11 +13,12 @@ use rusqlite::{Connection, Row, Statement, params};
 
 use crate::entry::{Entry, ExperimentEntry};
 use crate::error::CatalogueError;
+use crate::fleet_runs;
 use crate::scan::{self, Fingerprint, Roots, ScannedDirectory};
 use crate::verification::LedgerRecord;
 
 /// Version of the tables. An index with a different version is rebuilt.
-const VERSION: i32 = 5;
+const VERSION: i32 = 6;
 
 const TABLES: &str = "
     CREATE TABLE runs (
@@ -63,6 +64,8 @@ pub struct Catalogue {
     directories: Vec<PathBuf>,
     /// State of the files from which the index was built.
     fingerprint: Fingerprint,
+    /// Directory of the ledger.
+    state: PathBuf,
     /// True to also list runs of other users from the team's catalogue.
     is_shared: bool,
     /// Incomplete last line of the ledger, left by a killed writer.
@@ -107,9 +110,14 @@ impl Catalogue {
         for open in tries {
             match open().and_then(refreshed) {
                 Ok(connection) => {
-                    let directories = roots.directories.clone();
-                    let is_shared = roots.is_shared;
-                    return Ok(Self { connection, directories, fingerprint, is_shared, torn });
+                    return Ok(Self {
+                        connection,
+                        directories: roots.directories.clone(),
+                        fingerprint,
+                        state: roots.ledger.parent().map(Path::to_path_buf).unwrap_or_default(),
+                        is_shared: roots.is_shared,
+                        torn,
+                    });
                 }
                 Err(error) => reason = error.to_string(),
             }
@@ -218,9 +226,18 @@ impl Catalogue {
         let mut entries = Vec::new();
         for text in rows {
             let entry = parse_entry(&text.map_err(index_error)?).map_err(index_error)?;
-            entries.push(Entry { is_under_way: self.is_under_way(&entry)?, ..entry });
+            entries.push(self.with_activity(entry)?);
         }
         Ok(entries)
+    }
+
+    /// Sets whether the run is still running, or can be resumed.
+    fn with_activity(&self, mut entry: Entry) -> Result<Entry, CatalogueError> {
+        let is_open = entry.end.is_none() && entry.bundle.is_none() && entry.origin.is_none();
+        let fleet = is_open.then(|| fleet_runs::is_followed(&self.state, &entry.run_id)).flatten();
+        entry.is_under_way = fleet == Some(true) || self.is_under_way(&entry)?;
+        entry.is_resumable = fleet == Some(false);
+        Ok(entry)
     }
 
     /// Returns true if the run's process still exists. The process locks the directory of the run's

@@ -19,6 +19,7 @@ mod archive;
 mod date;
 mod entry;
 mod error;
+pub mod fleet_runs;
 mod index;
 mod labels;
 mod lookup;

@@ -14,6 +14,8 @@ pub const UNVERIFIED: &str = "UNVERIFIED";
 /// Record of a run's end in the ledger, with the verdict of the last judgement.
 pub(crate) struct LedgerRecord<'a> {
     pub verdict: &'a str,
+    /// How the run ended.
+    pub end: &'a str,
     seal_sha256: &'a str,
     /// SHA-256 of each `verdict.json` that the ledger records for the run. Empty for fleet runs,
     /// and for lines that older versions wrote.
@@ -31,11 +33,12 @@ impl<'a> LedgerRecord<'a> {
         for link in ledger {
             let run = link.entry.run_id.as_str();
             match &link.entry.event {
-                Event::Ended { verdict, seal_sha256, derived, .. } => {
+                Event::Ended { end, verdict, seal_sha256, derived, .. } => {
                     let hashes = derived.iter().map(|derived| derived.verdict_sha256.as_str());
                     let is_ambiguous = records.contains_key(run);
                     let record = Self {
                         verdict,
+                        end,
                         seal_sha256,
                         verdict_sha256: hashes.collect(),
                         is_ambiguous,

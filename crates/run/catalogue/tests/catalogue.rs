@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_catalogue::{Catalogue, CatalogueError, Filter, Labels, Lookup, Roots};
+use plimsoll_catalogue::{Catalogue, CatalogueError, Filter, Labels, Lookup, Roots, fleet_runs};
 use plimsoll_evidence::ledger::{CachedLedger, DerivedHashes, Event, Ledger, Start};
 use plimsoll_evidence::seal;
 use serde_json::{Value, json};
@@ -163,6 +163,41 @@ fn a_run_that_the_ledger_lacks_is_unverified() {
     assert_eq!(of("pass"), 1);
     ledger.end("r2", 21, "completed", "PASS", &seal, None).unwrap();
     assert_eq!(of("pass"), 0);
+}
+
+#[test]
+fn a_run_without_a_bundle_states_why() {
+    let place = Place::new();
+    let why = |id: &str| match place.open().find(id).unwrap() {
+        Lookup::Removed(entry) => (entry.missing_bundle(), entry.remarks().join("; ")),
+        found => panic!("{found:?}"),
+    };
+    for (number, id) in ["refused", "ended", "fleet", "killed"].into_iter().enumerate() {
+        fs::remove_dir_all(place.bundle("runs", id, id, number as u64, true)).unwrap();
+    }
+    let ledger = Ledger::at(&place.roots.ledger);
+    ledger.end("refused", 99, "refused", "none", "", None).unwrap();
+    ledger.end("ended", 99, "completed", "PASS", "", None).unwrap();
+    let (refused, _) = why("refused");
+    assert!(refused.contains("refused the plan") && !refused.contains("removed"), "{refused}");
+    assert!(why("ended").0.ends_with("was removed"));
+    assert!(why("killed").0.contains("did not finish"));
+    // The coordinator of a fleet run writes the record and holds the lock.
+    let state = place.roots.ledger.parent().unwrap();
+    let (record, lock) =
+        (fleet_runs::record_path(state, "fleet"), fleet_runs::lock_path(state, "fleet"));
+    for file in [&record, &lock] {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "").unwrap();
+    }
+    let held = fs::File::open(&lock).unwrap();
+    held.try_lock().unwrap();
+    let (missing, remarks) = why("fleet");
+    assert!(missing.contains("it is running") && remarks.contains("running"), "{missing}");
+    drop(held);
+    for says in [why("fleet").0, why("fleet").1] {
+        assert!(says.contains("`plimsoll run --resume fleet --fleet FLEET`"), "{says}");
+    }
 }
 
 /// If a file is missing, the bundle is listed as damaged. An earlier version listed it as removed.

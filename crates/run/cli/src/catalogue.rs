@@ -94,8 +94,7 @@ pub fn find(places: &Places, name: &str) -> Result<PathBuf, CliError> {
         // The team's catalogue may still have the bundle.
         Lookup::Removed(entry) if team::client().is_some() => fetch_bundles(&[*entry], name),
         Lookup::Removed(entry) => {
-            let says = format!("the bundle of {} was removed", entry.run_id);
-            Err(CliError::usage(says).hint("`plimsoll runs` lists the runs"))
+            Err(CliError::usage(entry.missing_bundle()).hint("`plimsoll runs` lists the runs"))
         }
         Lookup::Missing => Err(CliError::usage(format!("no bundle {name}")).hint(
             "use the directory of a bundle, or a run from `plimsoll runs`: its number, its name, \

@@ -158,9 +158,7 @@ impl CachedCatalogue {
                 Ok(one.parent().map_or(one.clone(), Path::to_path_buf))
             }
             Lookup::Removed(entry) if self.team.is_some() => self.fetch_bundles(&[*entry]),
-            Lookup::Removed(entry) => {
-                Err(Problem::not_found(format!("the bundle of {} no longer exists", entry.run_id)))
-            }
+            Lookup::Removed(entry) => Err(Problem::not_found(entry.missing_bundle())),
             Lookup::Missing => Err(Problem::not_found(format!("there is no run {called}"))
                 .hint("see /runs for the existing runs")),
         }

@@ -4,6 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::Write;
 use std::path::PathBuf;
 
+use plimsoll_catalogue::fleet_runs;
 use plimsoll_evidence::fleet::Offset;
 use plimsoll_evidence::run::LedgerPosition;
 use plimsoll_runner::error::RunnerError;
@@ -27,11 +28,11 @@ pub(super) struct RunRecord {
 }
 
 fn record_path(places: &Places, run_id: &str) -> PathBuf {
-    places.state.join("fleet-runs").join(format!("{run_id}.json"))
+    fleet_runs::record_path(&places.state, run_id)
 }
 
 fn lock_path(places: &Places, run_id: &str) -> PathBuf {
-    places.state.join("fleet-locks").join(run_id)
+    fleet_runs::lock_path(&places.state, run_id)
 }
 
 /// Returns the path of the journal that records the run's events.
