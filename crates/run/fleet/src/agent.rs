@@ -105,6 +105,9 @@ async fn serve(
                     "agent {name} waits until a coordinator has created the streams on {url} \
                      (`plimsoll fleet status FLEET` creates them): {error}"
                 ),
+                MissingPart::JetStream => {
+                    format!("agent {name} cannot use JetStream on {url} and tries again: {error}")
+                }
             });
         }
         !stop.load(Ordering::Relaxed)

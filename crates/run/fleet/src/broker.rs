@@ -125,6 +125,8 @@ pub(crate) enum MissingPart {
     Server,
     /// The streams and buckets, which the coordinator has not created yet.
     Storage,
+    /// JetStream: the server runs without it, or does not permit this agent to use it.
+    JetStream,
 }
 
 /// Returns true if the server cannot be reached at the moment, or its name cannot be resolved.
@@ -192,7 +194,11 @@ impl Broker {
             let opened = match opened {
                 Err(_) if may_create => match create_storage(&jetstream).await {
                     Ok(()) => open_storage(&jetstream).await,
-                    Err(error) => Err(error),
+                    // An agent may be permitted to open the streams, but not to create them.
+                    Err(error) => open_storage(&jetstream).await.map_err(|opening| match role {
+                        Role::Agent(_) => opening,
+                        Role::Coordinator => error,
+                    }),
                 },
                 opened => opened,
             };
@@ -208,7 +214,12 @@ impl Broker {
             };
             // If two processes create the stream at the same moment, the server may reject one
             // request.
-            let waits = is_agent && is_waiting(MissingPart::Storage, &error);
+            let missing = missing_part(&error);
+            let says = match missing {
+                MissingPart::JetStream => format!("{error}; {}", storage_hint(&error)),
+                _ => error.clone(),
+            };
+            let waits = is_agent && is_waiting(missing, &says);
             if began.elapsed() > CREATE_TIMEOUT && !waits {
                 let says = format!("cannot use JetStream on {}: {error}", server.url);
                 let error = RunnerError::environment(says).hint(storage_hint(&error));
@@ -356,6 +367,16 @@ pub(crate) fn bucket(agent: &str) -> String {
     format!("plimsoll-evidence-{agent}")
 }
 
+/// Returns the part that is missing after a failed request to open the streams.
+fn missing_part(error: &str) -> MissingPart {
+    // Text of nats-server (server/errors.json, code 10059). The server does not respond at all if
+    // it does not permit the request.
+    match error.contains("stream not found") {
+        true => MissingPart::Storage,
+        false => MissingPart::JetStream,
+    }
+}
+
 /// Returns the hint for a failed request to create or open the streams.
 fn storage_hint(error: &str) -> &'static str {
     // Texts of nats-server (server/errors.json, codes 10023, 10028 and 10047) and of the client.
@@ -364,7 +385,7 @@ fn storage_hint(error: &str) -> &'static str {
          streams that are no longer used"
     } else if error.contains("timed out") {
         "check that the server is not overloaded, that a majority of its cluster runs, and that \
-         its permissions allow this user to use JetStream"
+         its permissions allow this user to use JetStream (an agent needs the key of its own name)"
     } else {
         "start the server with JetStream (`nats-server -js`), and allow this user to use it"
     }
@@ -481,6 +502,10 @@ mod tests {
         assert!(full.contains("max_file_store"), "{full}");
         assert!(of("jetstream request timed out").contains("overloaded"));
         assert!(of("jetstream not enabled, code 10076").contains("nats-server -js"));
+        let missing = |error: &str| missing_part(&format!("the stream `plimsoll`: {error}"));
+        assert_eq!(missing("stream not found (code 404, error code 10059)"), MissingPart::Storage);
+        assert_eq!(missing("jetstream request timed out"), MissingPart::JetStream);
+        assert_eq!(missing("jetstream not enabled, code 10076"), MissingPart::JetStream);
     }
 
     #[test]
