@@ -79,7 +79,7 @@ fn people_look_at_runs_compare_them_and_note_something() {
     let compared = server.get(&format!("/api/compare?run={first}&run={second}")).expect(200);
     assert_eq!(compared.json()["names"].as_array().unwrap().len(), 2);
     let metrics = server.get("/metrics").expect(200).text();
-    assert!(metrics.contains("plimsoll_last_run_iops_per_s{plan=\"small\"}"), "{metrics}");
+    assert!(metrics.contains("plimsoll_last_run_iops_per_s{plan=\"small\",verdict="), "{metrics}");
     let archive = server.get(&format!("/runs/{first}/evidence")).expect(200);
     assert_eq!(archive.body[..2], [0x1f, 0x8b], "gzip");
     let taken = sandbox.path("taken.tar.gz");

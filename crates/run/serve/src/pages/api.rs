@@ -95,12 +95,15 @@ pub fn metrics(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     Ok(PageResponse::Text("text/plain; version=0.0.4; charset=utf-8", format!("{text}{live}")))
 }
 
+fn verdict_of(run: &Entry) -> String {
+    run.verdict.as_deref().unwrap_or("none").to_lowercase()
+}
+
 fn metrics_of(runs: &[Entry]) -> String {
     let mut verdicts = std::collections::BTreeMap::<String, u64>::new();
     let mut latest = std::collections::BTreeMap::new();
     for run in runs {
-        let verdict = run.verdict.as_deref().unwrap_or("none").to_lowercase();
-        *verdicts.entry(verdict).or_default() += 1;
+        *verdicts.entry(verdict_of(run)).or_default() += 1;
         // Rates from models are omitted, because they are not measurements. Unverified rates are
         // omitted, because anybody could have written them.
         let is_unverified = run.verdict.as_deref() == Some(UNVERIFIED);
@@ -116,13 +119,17 @@ fn metrics_of(runs: &[Entry]) -> String {
         let _ = writeln!(text, "plimsoll_runs{{verdict=\"{}\"}} {count}", label(verdict));
     }
     text.push_str(
-        "# HELP plimsoll_last_run_iops_per_s Rate achieved by the latest measured run of a \
-         plan.\n# TYPE plimsoll_last_run_iops_per_s gauge\n",
+        "# HELP plimsoll_last_run_iops_per_s Rate achieved by the latest measured run of a plan, \
+         with the run's verdict.\n# TYPE plimsoll_last_run_iops_per_s gauge\n",
     );
     for (plan, run) in &latest {
         if let Some(rate) = run.achieved_iops_per_s {
-            let plan = label(plan);
-            let _ = writeln!(text, "plimsoll_last_run_iops_per_s{{plan=\"{plan}\"}} {rate}");
+            // The rate of an INVALID run is wrong, so an alert must be able to leave it out.
+            let (plan, verdict) = (label(plan), label(&verdict_of(run)));
+            let _ = writeln!(
+                text,
+                "plimsoll_last_run_iops_per_s{{plan=\"{plan}\",verdict=\"{verdict}\"}} {rate}"
+            );
         }
     }
     text.push_str(
@@ -134,4 +141,23 @@ fn metrics_of(runs: &[Entry]) -> String {
         let _ = writeln!(text, "plimsoll_last_run_started_seconds{{plan=\"{plan}\"}} {at}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_has_the_verdict_of_its_run() {
+        let run = Entry {
+            name: "p".into(),
+            verdict: Some("INVALID".into()),
+            bundle: Some("/b".into()),
+            achieved_iops_per_s: Some(7.0),
+            ..Entry::default()
+        };
+        let text = metrics_of(&[run]);
+        let line = "plimsoll_last_run_iops_per_s{plan=\"p\",verdict=\"invalid\"} 7\n";
+        assert!(text.contains(line), "{text}");
+    }
 }
