@@ -23,6 +23,15 @@ static LATEST: AtomicI32 = AtomicI32::new(0);
 /// # Errors
 /// The system rejects a signal handler or a thread.
 pub fn flag_on_signal() -> Result<Arc<AtomicBool>, CliError> {
+    flag_on_signal_with("stopping the run and writing its evidence")
+}
+
+/// Like [`flag_on_signal`]. `reaction`: what the process does at the first signal. An agent or a
+/// server may have no run.
+///
+/// # Errors
+/// The errors of [`flag_on_signal`].
+pub fn flag_on_signal_with(reaction: &'static str) -> Result<Arc<AtomicBool>, CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     let hurried = Arc::new(AtomicBool::new(false));
     let signals = signals();
@@ -43,10 +52,10 @@ pub fn flag_on_signal() -> Result<Arc<AtomicBool>, CliError> {
             LATEST.store(signal, Ordering::Relaxed);
             if number == 0 {
                 stop_request::request_stop();
-                notes::tell(
-                    "interrupted: stopping the run and writing its evidence; a second signal stops \
-                     without waiting for the storage, a third signal ends the process immediately",
-                );
+                notes::tell(&format!(
+                    "interrupted: {reaction}; a second signal stops without waiting for the \
+                     storage, a third signal ends the process immediately"
+                ));
             } else {
                 stop_request::request_urgent_stop();
                 hurried.store(true, Ordering::Relaxed);
@@ -60,6 +69,9 @@ pub fn flag_on_signal() -> Result<Arc<AtomicBool>, CliError> {
     })?;
     Ok(stop)
 }
+
+/// Reaction of an agent or a server, for [`flag_on_signal_with`].
+pub const STOPS_SERVING: &str = "stopping, after the evidence of a running plan is written";
 
 /// Catches SIGXFSZ, so that writes above `ulimit -f` fail (EFBIG) instead of ending the process.
 /// Child processes still use the signal's original handling.

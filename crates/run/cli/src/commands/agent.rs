@@ -95,7 +95,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
             .alone_max
             .map_or(agent::COORDINATOR_TIMEOUT, |longest| Duration::from_nanos(longest.0)),
     };
-    let interrupt = interrupt::flag_on_signal()?;
+    let interrupt = interrupt::flag_on_signal_with(interrupt::STOPS_SERVING)?;
     let mut say = |text: &str| {
         if !common.quiet {
             notes::tell(text);

@@ -82,7 +82,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let tls = files.map(|(certificate, key)| Tls::read(certificate, key)).transpose();
     let tls = tls.map_err(|error| CliError::environment(error.to_string()))?;
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let interrupt = interrupt::flag_on_signal()?;
+    let interrupt = interrupt::flag_on_signal_with(interrupt::STOPS_SERVING)?;
     if options.insecure && !options.listen.ip().is_loopback() {
         for says in exposures::exposures(tokens.is_some(), tls.is_some()) {
             notes::tell(&format!("warning: {}: {says}", options.listen));
