@@ -212,8 +212,9 @@ fn instance_parts(
     value: impl Fn(&str) -> Option<String>,
 ) {
     for scope in ["Database", "Log"] {
-        let mut part =
-            Part { name: format!("{instance} {}", scope.to_lowercase()), ..Part::default() };
+        let name = format!("{instance} {}", scope.to_lowercase());
+        // All instances run at the same time.
+        let mut part = Part { name, group: Some("instances".into()), ..Part::default() };
         for (kind, word) in [(Kind::Read, "Reads"), (Kind::Write, "Writes")] {
             let take = |measure: &str, unit: f64| {
                 let name = format!("{scope} {word}{measure}");

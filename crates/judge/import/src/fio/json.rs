@@ -327,6 +327,7 @@ fn take_job(
         name: name.to_owned(),
         host: job.key("hostname").text().map(str::to_owned),
         group: match reported.parts.last() {
+            _ if options.starts_late() => None,
             Some(last) if options.joins_previous_group() => last.group.clone(),
             _ => job.key("groupid").shown(),
         },
@@ -743,10 +744,13 @@ mod tests {
             job(1, r#""new_group": """#),
             job(2, r#""new_group": "", "stonewall": """#),
             job(2, ""),
+            job(2, r#""startdelay": "5""#),
+            job(2, r#""wait_for": "i""#),
         ];
         let text = format!(r#"{{"fio version": "fio-3.36", "jobs": [{}]}}"#, jobs.join(", "));
         let groups: Vec<Option<String>> =
             read_all(&text, "f").unwrap()[0].parts.iter().map(|part| part.group.clone()).collect();
-        assert_eq!(groups, ["0", "0", "2", "2"].map(|group| Some(group.to_owned())));
+        let [first, third] = ["0", "2"].map(|group| Some(group.to_owned()));
+        assert_eq!(groups, [first.clone(), first, third.clone(), third, None, None]);
     }
 }

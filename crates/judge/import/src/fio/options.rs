@@ -396,6 +396,12 @@ impl Options {
         self.on("new_group") == Some(true) && !waits
     }
 
+    /// Returns true if the job may have started after the other jobs of its group.
+    #[must_use]
+    pub fn starts_late(&self) -> bool {
+        self.get("wait_for").is_some() || self.get("start_delay").is_some_and(|delay| delay != "0")
+    }
+
     /// Returns true if the result states no options.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -74,6 +74,7 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
             reported.source.version = Some(cells[1].to_owned());
         }
         let name = cells[first - 3];
+        // The group is unknown: lines of several runs may be in one file, and all begin with group 0.
         let mut part = Part { name: name.to_owned(), ..Part::default() };
         // Terse lines contain no options.
         part.setting.counter_reset = CounterReset::Unknown;

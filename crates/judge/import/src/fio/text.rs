@@ -317,6 +317,7 @@ impl Reader {
         self.part = Some(Part {
             name: name.to_owned(),
             host: host.map(str::to_owned),
+            group: Some(group.to_owned()),
             setting: Setting { threads, ..Setting::default() },
             is_total: name == "All clients",
             errors: (error == 0.0).then(|| Figure::exact(0.0, &err)),
@@ -580,6 +581,12 @@ mod tests {
         total=0,674304,0,0 short=0,0,0,0 dropped=0,0,0,0\n\nRun status group 0 (all jobs):\n  WRITE: bw=43.9MiB/s \
         (46.0MB/s), 43.9MiB/s-43.9MiB/s (46.0MB/s-46.0MB/s), io=2634MiB (2762MB), run=60001-60001msec\n\nDisk stats \
         (read/write):\n  nvme0n1: ios=0/674000, sectors=0/5392000, merge=0/0, ticks=0/5, in_queue=5, util=99.10%\n";
+
+    #[test]
+    fn parts_name_their_groups() {
+        let reported = read(VERSION_3, "x").unwrap();
+        assert_eq!(reported.parts[0].group.as_deref(), Some("0"));
+    }
 
     #[test]
     fn the_progress_of_a_client_is_not_part_of_a_name() {

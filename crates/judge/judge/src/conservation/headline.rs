@@ -116,7 +116,8 @@ fn side_by_side(parts: &[&Part]) -> bool {
     let Some(usual) = length(first) else { return false };
     rest.iter().all(|part| {
         let alike = part.name == first.name || part.rank.is_some() || part.host.is_some();
-        alike && length(part).is_some_and(|l| (l / usual - 1.0).abs() <= TIMES_APART)
+        let beside = alike && part.group == first.group;
+        beside && length(part).is_some_and(|l| (l / usual - 1.0).abs() <= TIMES_APART)
     })
 }
 
@@ -181,6 +182,8 @@ mod tests {
         assert_eq!(of(vec![part("a", 10.0, 60.0), part("a", 12.0, 61.0)]), Some(22.0));
         assert_eq!(of(vec![part("a", 10.0, 60.0), part("b", 12.0, 60.0)]), None);
         assert_eq!(of(vec![part("a", 10.0, 60.0), part("a", 12.0, 90.0)]), None);
+        let later = Part { group: Some("1".into()), ..part("a", 12.0, 60.0) };
+        assert_eq!(of(vec![part("a", 10.0, 60.0), later]), None);
         assert_eq!(of(Vec::new()), None);
     }
 }

@@ -1,6 +1,8 @@
 //! The rules, each in a separate file.
 
-use plimsoll_evidence::tool_result::{Figure, Operation, Part};
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part};
 
 use super::{Rule, Span, format};
 
@@ -103,6 +105,53 @@ fn moved(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
         fields.push(size.field.clone());
         Some((rate.times(size.into()), fields))
     })
+}
+
+/// Divides parts into groups that ran at the same time. Jobs in the same group of the tool ran
+/// together, and so did the ranks and hosts of a result without groups. Every other part is alone,
+/// because it may be a phase or an iteration.
+pub(super) fn concurrent<'r>(parts: impl IntoIterator<Item = &'r Part>) -> Vec<Vec<&'r Part>> {
+    let (mut groups, mut known) = (Vec::<Vec<&Part>>::new(), BTreeMap::new());
+    for part in parts {
+        let shared = (part.rank.is_some() || part.host.is_some()).then_some("");
+        let at = match part.group.as_deref().or(shared) {
+            Some(name) => *known.entry(name).or_insert(groups.len()),
+            None => groups.len(),
+        };
+        match groups.get_mut(at) {
+            Some(group) => group.push(part),
+            None => groups.push(vec![part]),
+        }
+    }
+    groups
+}
+
+/// Returns all operations of a kind, each with its part.
+fn of_kind<'r>(parts: &[&'r Part], kind: &Kind) -> Vec<(&'r Part, &'r Operation)> {
+    let alike = |part: &&'r Part| {
+        let (part, of) = (*part, part.operations.iter().filter(|o| o.kind == *kind));
+        of.map(move |operation| (part, operation)).collect::<Vec<_>>()
+    };
+    parts.iter().flat_map(alike).collect()
+}
+
+/// Adds the rates of concurrent operations, and returns the sum with the fields of the first four.
+/// An operation that ended early counts only for its share of the longest run time, because the
+/// others became faster after its end.
+fn sum_of_rates(
+    operations: &[(&Part, &Operation)],
+    rate_of: fn(&Part, &Operation) -> Option<(Span, Vec<String>)>,
+) -> Option<(Span, Vec<String>)> {
+    let length = |both: &(&Part, &Operation)| window(both.0, both.1).map(|window| window.value);
+    let longest = operations.iter().filter_map(length).reduce(f64::max);
+    let rate_in_run = |both: &(&Part, &Operation)| {
+        let (span, fields) = rate_of(both.0, both.1)?;
+        let share = length(both).zip(longest).map_or(1.0, |(own, longest)| own / longest);
+        Some((span.scaled(share), fields))
+    };
+    let rates: Vec<_> = operations.iter().filter_map(rate_in_run).collect();
+    let sum = Span::sum(rates.iter().map(|(span, _)| *span))?;
+    Some((sum, rates.into_iter().take(4).flat_map(|(_, fields)| fields).collect()))
 }
 
 /// Returns the size of an operation: the stated size, or the bytes divided by the number of

@@ -4,7 +4,7 @@
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Stage, ToolResult};
 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
-use super::{bandwidth, moved, rate, size, usable, whose};
+use super::{bandwidth, concurrent, moved, of_kind, rate, size, sum_of_rates, usable, whose};
 
 /// Tolerance for the rounding of a declared link rate. It is smaller than the framing overhead of
 /// any link.
@@ -54,19 +54,20 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Compares the sum over all parts with the link, separately for each direction.
+/// Compares the largest sum over concurrent parts with the link, separately for each direction. A
+/// total is used only for a kind of operations that no part has: it may also be a total of phases.
 fn totals(outcome: &mut RuleResult, reported: &ToolResult, link: f64) {
+    let (totals, parts): (Vec<&Part>, Vec<&Part>) =
+        reported.parts.iter().partition(|part| part.is_total);
+    let groups = concurrent(parts);
+    let totals: Vec<Vec<&Part>> = totals.into_iter().map(|total| vec![total]).collect();
     for kind in [Kind::Read, Kind::Write, Kind::All] {
-        let of = |total: bool| {
-            let parts = reported.operations().filter(move |(part, _)| part.is_total == total);
-            let alike = parts.filter(|(_, operation)| operation.kind == kind);
-            alike.filter_map(|(part, operation)| moved(part, operation)).collect::<Vec<_>>()
+        let sums = |groups: &[Vec<&Part>]| {
+            let sum = |group: &Vec<&Part>| sum_of_rates(&of_kind(group, &kind), moved);
+            let sums = groups.iter().filter_map(sum);
+            sums.max_by(|(a, _), (b, _)| a.least.total_cmp(&b.least))
         };
-        let stated = of(true);
-        let rates = if stated.is_empty() { of(false) } else { stated };
-        let Some(sum) = Span::sum(rates.iter().map(|(span, _)| *span)) else { continue };
-        let fields: Vec<String> =
-            rates.iter().take(4).flat_map(|(_, fields)| fields.clone()).collect();
+        let Some((sum, fields)) = sums(&groups).or_else(|| sums(&totals)) else { continue };
         outcome.check(over_link(&kind, sum, link).map(|finding| finding.with_fields(fields)));
     }
 }
@@ -179,6 +180,30 @@ mod tests {
         assert_eq!(severities(3e9, 300e3, Some(3.125e9)), [Severity::Doubtful]);
         // 1 MiB in 900 ns is 1.2 TB/s.
         assert_eq!(severities(3e9, 900.0, None), [Severity::Impossible]);
+    }
+
+    #[test]
+    fn only_rates_of_concurrent_parts_are_added() {
+        let found = |groups: [Option<&str>; 2], seconds: [f64; 2]| {
+            let part = |(group, seconds): (Option<&str>, f64)| Part {
+                group: group.map(str::to_owned),
+                window_ns: Some(Figure::exact(seconds * 1e9, "runtime")),
+                operations: vec![Operation {
+                    bandwidth_per_s: vec![Figure::exact(2e9, "bw")],
+                    ..Operation::of(Kind::Read)
+                }],
+                ..Part::default()
+            };
+            let parts = groups.into_iter().zip(seconds).map(part).collect();
+            let declared =
+                DeclaredFacts { link_bytes_per_s: Some(3.125e9), ..DeclaredFacts::default() };
+            check(&ToolResult { parts, ..ToolResult::default() }, &declared).findings.len()
+        };
+        assert_eq!(found([Some("0"), Some("0")], [60.0, 60.0]), 1);
+        assert_eq!(found([Some("0"), Some("1")], [60.0, 60.0]), 0, "stonewall");
+        assert_eq!(found([None, None], [60.0, 60.0]), 0, "iterations");
+        // 240 GB in 60 s are more than the link transfers; 150 GB are not.
+        assert_eq!(found([Some("0"), Some("0")], [60.0, 15.0]), 0, "one job ended early");
     }
 
     #[test]

@@ -1,11 +1,9 @@
 //! Compares figures with the limits of drives of the stated class.
 
-use plimsoll_evidence::tool_result::{
-    Kind, Latency, MediaClass, Operation, Part, Pattern, Stage, ToolResult,
-};
+use plimsoll_evidence::tool_result::{Kind, Latency, MediaClass, Part, Pattern, Stage, ToolResult};
 
-use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
-use super::{moved, rate, size, usable};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
+use super::{concurrent, moved, of_kind, rate, size, sum_of_rates, usable};
 
 /// Limits that no drive of a class exceeds. They are higher than the best values in data sheets of
 /// 2026.
@@ -74,7 +72,7 @@ fn limits(media: MediaClass) -> &'static Limits {
 fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
     let mut outcome = RuleResult::default();
     let parts: Vec<&Part> = reported.parts.iter().filter(|part| !part.is_total).collect();
-    // Jobs on the same device share it, so the limits apply to the sum over all jobs on a device.
+    // Concurrent jobs on the same device share it, so the limits apply to their sum.
     let mut targets: Vec<Option<&str>> =
         parts.iter().map(|part| part.setting.target.as_deref()).collect();
     targets.sort_unstable();
@@ -96,8 +94,10 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
         let drives = declared.drives.or(if whole { None } else { seen_drives });
         let direct = group.iter().all(|part| part.setting.direct == Some(true));
         let severity = if whole || direct { Severity::Impossible } else { Severity::Doubtful };
-        for kind in [Kind::Read, Kind::Write, Kind::All] {
-            amounts(&mut outcome, &group, &kind, limits(media), drives, severity);
+        for beside in concurrent(group.iter().copied()) {
+            for kind in [Kind::Read, Kind::Write, Kind::All] {
+                amounts(&mut outcome, &beside, &kind, limits(media), drives, severity);
+            }
         }
         medians(&mut outcome, &group, limits(media), whole || direct);
     }
@@ -113,17 +113,8 @@ fn amounts(
     severity: Severity,
 ) {
     let Some(drives) = drives else { return };
-    let operations = || {
-        let of = |part: &'_ &Part| -> Vec<(Part, Operation)> {
-            let alike = part.operations.iter().filter(|o| o.kind == *kind);
-            alike.map(|o| ((**part).clone(), o.clone())).collect()
-        };
-        group.iter().flat_map(of).collect::<Vec<_>>()
-    };
-    let all = operations();
+    let all = of_kind(group, kind);
     let random = all.iter().all(|(part, _)| part.setting.pattern == Some(Pattern::Random));
-    let rates: Vec<_> = all.iter().filter_map(|(part, o)| rate(part, o)).collect();
-    let bandwidths: Vec<_> = all.iter().filter_map(|(part, o)| moved(part, o)).collect();
     // The rates apply to small transfers. Larger transfers are limited by the bandwidth.
     let small = all.iter().all(|(_, o)| size(o).is_none_or(|size| size.value <= 65_536.0));
     // If the kind of the operations is unknown, the code assumes the faster kind for all of them,
@@ -134,7 +125,7 @@ fn amounts(
         _ => (limits.reads_per_s.max(limits.writes_per_s), limits.bytes_per_s * 2.0, "operations"),
     };
     let plural = if drives == 1.0 { "" } else { "s" };
-    if let Some(sum) = Span::sum(rates.iter().map(|(span, _)| *span)).filter(|_| random && small) {
+    if let Some((sum, fields)) = sum_of_rates(&all, rate).filter(|_| random && small) {
         let most = per_drive * drives;
         outcome.check((sum.least > most).then(|| {
             let says = format!(
@@ -147,13 +138,12 @@ fn amounts(
                 limits.word,
                 format::number(per_drive)
             );
-            let fields = rates.iter().take(4).flat_map(|(_, fields)| fields.clone());
             Finding::new(severity, says)
                 .with_fields(fields)
                 .with_request("the drives' own counters for this run")
         }));
     }
-    if let Some(sum) = Span::sum(bandwidths.iter().map(|(span, _)| *span)) {
+    if let Some((sum, fields)) = sum_of_rates(&all, moved) {
         let most = bytes_per_s * drives;
         outcome.check((sum.least > most).then(|| {
             let says = format!(
@@ -166,7 +156,6 @@ fn amounts(
                 limits.word,
                 format::bytes_per_s(bytes_per_s)
             );
-            let fields = bandwidths.iter().take(4).flat_map(|(_, fields)| fields.clone());
             Finding::new(severity, says)
                 .with_fields(fields)
                 .with_request("the drives' own counters for this run")
@@ -212,7 +201,7 @@ fn typical(latency: &Latency) -> Option<(&'static str, &plimsoll_evidence::tool_
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::tool_result::Figure;
+    use plimsoll_evidence::tool_result::{Figure, Operation};
 
     use super::*;
 
@@ -248,6 +237,18 @@ mod tests {
         assert_eq!(of(&reads, &declared(MediaClass::Hdd, Some(1.0))), None);
         let reads = result(Kind::Read, 300.0, 90e3);
         assert_eq!(of(&reads, &declared(MediaClass::Hdd, Some(1.0))), Some(Severity::Doubtful));
+    }
+
+    #[test]
+    fn phases_share_a_drive_one_after_the_other() {
+        let found = |group: &str| {
+            let mut reported = result(Kind::Write, 1.5e6, 10_000.0);
+            reported.parts.push(reported.parts[0].clone());
+            reported.parts[0].group = Some("0".into());
+            reported.parts[1].group = Some(group.into());
+            check(&reported, &declared(MediaClass::Nvme, Some(1.0))).findings.len()
+        };
+        assert_eq!((found("0"), found("1")), (1, 0));
     }
 
     #[test]

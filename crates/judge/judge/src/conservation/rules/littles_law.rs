@@ -5,7 +5,7 @@ use plimsoll_evidence::tool_result::{
 };
 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
-use super::{counter_reset, rate, usable};
+use super::{concurrent, counter_reset, rate, usable};
 
 /// Minimum share of the stated depth that rate and latency must explain. If the share is lower, the
 /// latency omits most of the time. A generator also spends time on each operation that the latency
@@ -69,8 +69,13 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
     // itself states no depth.
     if let Some(most) = declared.outstanding.filter(|_| !stated) {
         let most = Figure::exact(most, "--outstanding");
-        if let Some(flight) = Flight::of(reported.parts.iter().filter(|part| !part.is_total)) {
-            outcome.check(flight.check_in_flight(&most, false));
+        for group in concurrent(reported.parts.iter().filter(|part| !part.is_total)) {
+            let split: Vec<Vec<Part>> = group.into_iter().map(phases).collect();
+            for at in 0..split.iter().map(Vec::len).max().unwrap_or_default() {
+                if let Some(flight) = Flight::of(split.iter().filter_map(|part| part.get(at))) {
+                    outcome.check(flight.check_in_flight(&most, false));
+                }
+            }
         }
     }
     outcome
@@ -318,6 +323,28 @@ mod tests {
     }
 
     #[test]
+    fn a_declared_depth_applies_to_each_phase() {
+        let declared = DeclaredFacts { outstanding: Some(8.0), ..DeclaredFacts::default() };
+        let found = |groups: [&str; 2]| {
+            let mut reported = result(10_000.0, 800_000.0, false);
+            reported.parts[0].setting.outstanding = None;
+            reported.parts.push(reported.parts[0].clone());
+            for (part, group) in reported.parts.iter_mut().zip(groups) {
+                part.group = Some(group.into());
+            }
+            check(&reported, &declared).findings.len()
+        };
+        assert_eq!((found(["0", "0"]), found(["0", "1"])), (1, 0));
+        // A job writes and then verifies its writes.
+        let mut verified = result(10_000.0, 800_000.0, false);
+        let part = &mut verified.parts[0];
+        part.setting.outstanding = None;
+        part.setting.read_percent = Some(Figure::exact(0.0, "rw"));
+        part.operations.push(Operation { kind: Kind::Write, ..part.operations[0].clone() });
+        assert_eq!(check(&verified, &declared).findings.len(), 0);
+    }
+
+    #[test]
     fn a_kind_of_operation_has_one_phase() {
         let mut part = result(10_000.0, 800_000.0, true).parts.remove(0);
         let read = part.operations[0].clone();
@@ -368,6 +395,7 @@ mod tests {
     fn a_declared_depth_holds_for_the_whole_result() {
         let mut reported = result(10_000.0, 800_000.0, false);
         reported.parts[0].setting.outstanding = None;
+        reported.parts[0].group = Some("0".into());
         reported.parts.push(reported.parts[0].clone());
         let declared = |n: f64| DeclaredFacts { outstanding: Some(n), ..DeclaredFacts::default() };
         assert_eq!(severity(&reported, &declared(16.0)), None);

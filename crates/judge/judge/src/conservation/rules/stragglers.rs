@@ -33,9 +33,10 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let mut outcome = RuleResult::default();
     let mut alike: BTreeMap<String, Vec<(&Part, &Operation)>> = BTreeMap::new();
     for (part, operation) in reported.operations().filter(|(part, _)| !part.is_total) {
-        // Only parts with the same settings can be compared.
+        // Only parts of one phase with the same settings can be compared.
         let requested = format!(
-            "{}|{:?}|{:?}|{:?}",
+            "{:?}|{}|{:?}|{:?}|{:?}",
+            part.group,
             operation.kind.word(),
             operation.size_bytes.as_ref().map(|size| size.value),
             part.setting.pattern,
@@ -227,6 +228,27 @@ mod tests {
         let found = ranks(&[even, even, even, even, (0.0, 10.0, 2.0)]);
         assert!(found[0].says.contains("of rank 4 was 40 %"), "{found:?}");
         assert!(ranks(&[even, (0.0, 100.0, 1.0)]).is_empty(), "two parts have no usual one");
+    }
+
+    #[test]
+    fn hosts_are_compared_within_a_phase() {
+        let found = |groups: [&str; 4]| {
+            let part = |(index, group): (usize, &str)| {
+                let mut operation = Operation::of(Kind::Write);
+                operation.window_ns = Some(Figure::exact(10e9, "time"));
+                Part {
+                    host: Some(format!("host {index}")),
+                    group: Some(group.to_owned()),
+                    start_unix_s: Some(10.0 * (index / 2) as f64),
+                    operations: vec![operation],
+                    ..Part::default()
+                }
+            };
+            let parts = groups.into_iter().enumerate().map(part).collect();
+            let reported = ToolResult { parts, ..ToolResult::default() };
+            check(&reported, &DeclaredFacts::default()).findings.len()
+        };
+        assert_eq!((found(["0"; 4]), found(["0", "0", "1", "1"])), (1, 0));
     }
 
     #[test]
