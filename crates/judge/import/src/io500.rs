@@ -492,6 +492,15 @@ mod tests {
     }
 
     #[test]
+    fn appended_runs_have_their_own_scores() {
+        let later = RESULT.replace("score = 2.000000", "score = 8.000000");
+        let later = later.replace("BW = 1.414214", "BW = 2.828427");
+        let study = crate::read_text("result.txt", &format!("{RESULT}{later}"));
+        let scores: Vec<f64> = study.results.iter().map(|r| r.combined[1].total.value).collect();
+        assert_eq!((scores, study.results[1].parts.len()), (vec![1.414214, 2.828427], 4));
+    }
+
+    #[test]
     fn a_log_of_several_runs_has_the_last_of_each_phase() {
         let line = |seconds: u32| {
             format!(

@@ -34,6 +34,35 @@ fn is_header(line: &str) -> bool {
     matches!(&words[..], ["KB" | "kB", "reclen", "write", "rewrite", "read", "reread", ..])
 }
 
+/// Returns the words of a line, each with the positions of its first character and its end.
+fn words(line: &str) -> Vec<(usize, usize, &str)> {
+    let start = |word: &str| word.as_ptr() as usize - line.as_ptr() as usize;
+    line.split_whitespace().map(|word| (start(word), start(word) + word.len(), word)).collect()
+}
+
+/// Returns the cells of a row in the order of the header. For a test that did not run (`-i 0 -i 2`),
+/// iozone prints spaces, so a cell belongs to the heading above it. If the first cell does not end
+/// below its heading, the text was reformatted, and only the order of the cells is known.
+fn cells<'r>(header: &str, row: &'r str) -> Vec<&'r str> {
+    let (header, row) = (words(header), words(row));
+    let ends = [&header, &row].map(|words| words.first().map(|(_, end, _)| *end));
+    if ends[0] != ends[1] || row.len() >= header.len() {
+        return row.into_iter().map(|(.., word)| word).collect();
+    }
+    let mut cells = vec![""; header.len()];
+    for (from, to, word) in row {
+        // Numbers that are wider than their column shift the numbers after them.
+        let distance = |(_, (start, end, _)): &(usize, &(usize, usize, &str))| {
+            (start + end).abs_diff(from + to)
+        };
+        let nearest = header.iter().enumerate().min_by_key(distance);
+        if let Some(cell) = nearest.and_then(|(at, _)| cells.get_mut(at)) {
+            *cell = word;
+        }
+    }
+    cells
+}
+
 /// Reads the report, and returns a result for each row.
 ///
 /// # Errors
@@ -51,12 +80,17 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     }
     let version = text.lines().find_map(|line| line.trim().strip_prefix("Version $Revision: "));
     let version = version.and_then(|rest| rest.split_whitespace().next());
-    let below = text.lines().enumerate().skip_while(|(_, line)| !is_header(line)).skip(1);
-    let mut all = Vec::new();
-    for (index, line) in below {
-        let cells: Vec<&str> = line.split_whitespace().collect();
-        let whole = |text: &&str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        if cells.len() < 4 || cells.len() > TESTS.len() + 2 || !cells.iter().all(whole) {
+    let (mut all, mut header) = (Vec::new(), None);
+    for (index, line) in text.lines().enumerate() {
+        if is_header(line) {
+            header = Some(line);
+            continue;
+        }
+        let Some(header) = header else { continue };
+        let cells = cells(header, line);
+        let whole = |text: &&str| text.bytes().all(|b| b.is_ascii_digit());
+        let known = cells.iter().filter(|cell| !cell.is_empty()).count();
+        if known < 3 || cells.len() > TESTS.len() + 2 || !cells.iter().all(whole) {
             continue;
         }
         let take = |column: usize, name: &str| -> Option<Figure> {
@@ -118,5 +152,27 @@ mod tests {
         );
         assert_eq!(random.operations[0].bandwidth_per_s[0].value, 800_000.0 * 1024.0);
         assert!(read(&text.replace("kBytes/sec", "microseconds"), "x").is_err());
+    }
+
+    #[test]
+    fn tests_that_did_not_run_leave_their_columns_empty() {
+        // Printed by iozone 3.492 with `-i 0 -i 2`, and with wide numbers.
+        let header = "              kB  reclen    write  rewrite    read    reread    read     write     read   \
+                      rewrite      read   fwrite frewrite    fread  freread\n";
+        let row = |row: &str| {
+            let all = read(&format!("iozone\n{header}{row}\n"), "x").unwrap();
+            let of = |part: &Part| (part.name.clone(), part.operations[0].bandwidth_per_s[0].value);
+            all[0].parts.iter().map(of).map(|(n, b)| (n, b / KIB)).collect::<Vec<_>>()
+        };
+        let names = |row: Vec<(String, f64)>| row.into_iter().map(|(n, _)| n).collect::<Vec<_>>();
+        let some =
+            row("          102400    1024   385198   389054                     379221   387988");
+        assert_eq!(some[2], ("random read".to_owned(), 379_221.0));
+        assert_eq!(names(some), ["write", "rewrite", "random read", "random write"]);
+        let wide =
+            row("         1048576     512  5169375 17712220                    17541971 18989992");
+        assert_eq!(names(wide), ["write", "rewrite", "random read", "random write"]);
+        let reads = row("          102400    1024                    43361    42502");
+        assert_eq!(names(reads), ["read", "reread"]);
     }
 }

@@ -7,6 +7,7 @@ use plimsoll_evidence::tool_result::{
 };
 
 use crate::parts::{Digits, figure, source};
+use crate::runs;
 
 const NS_PER_S: f64 = 1e9;
 /// Names of operations in the first column.
@@ -49,11 +50,19 @@ enum Table {
 /// is not used: depending on the version, it is over iterations or over ranks.
 struct Row([Figure; 3]);
 
-/// Reads the output. The result has a part for each kind of operation.
+/// Reads the output of all runs in a file.
+///
+/// # Errors
+/// No run finished.
+pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
+    runs::read_each(text, |line| parse_launch_line(line).is_some(), |text| read(text, file))
+}
+
+/// Reads the output of a run. The result has a part for each kind of operation.
 ///
 /// # Errors
 /// The output contains no rate, because the run did not finish.
-pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
+fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(source("mdtest", "mdtest", file));
     let mut tasks = None;
     let mut table = Table::Neither;
@@ -159,6 +168,15 @@ mod tests {
         assert_eq!(part.window_ns.as_ref().unwrap().value, 0.8e9);
         assert_eq!(part.setting.threads.as_ref().unwrap().value, 16.0);
         assert_eq!(reported.combined.len(), 1);
+    }
+
+    #[test]
+    fn appended_runs_do_not_replace_each_other() {
+        let all =
+            read_all(&format!("{TEXT}{}", TEXT.replace("20000.500", "400.500")), "x").unwrap();
+        let rate = |run: &ToolResult| run.parts[0].operations[0].rate_per_s[0].value;
+        assert_eq!(all.iter().map(rate).collect::<Vec<_>>(), [20000.5, 400.5]);
+        assert_eq!(read_all(TEXT, "x").unwrap()[0].source.place, None);
     }
 
     #[test]

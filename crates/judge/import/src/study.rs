@@ -7,6 +7,7 @@ use plimsoll_evidence::tool_result::{Figure, Latency, ToolResult};
 
 use crate::detect::{Format, detect};
 use crate::json::{self, JsonNode};
+use crate::runs::read_each;
 use crate::walk::{Visitor, sample, walk};
 use crate::{
     ImportError, diskspd, elbencho, elbencho_live, fio, io500, ioping, ior, iozone, jetstress,
@@ -201,8 +202,14 @@ impl Reader {
             Format::Iozone => results.extend(iozone::read(text, file)?),
             Format::ElbenchoJson => results.extend(elbencho::read_json(text, file)?),
             Format::Ior => results.extend(ior::read(text, file)?),
-            Format::Io500Result => results.push(io500::read_result(text, file)?),
-            Format::Io500Summary => results.push(io500::read_summary(text, file)?),
+            Format::Io500Result => {
+                let begins = |line: &str| line == "[run]";
+                results.extend(read_each(text, begins, |text| io500::read_result(text, file))?);
+            }
+            Format::Io500Summary => {
+                let begins = |line: &str| line.starts_with("IO500 version ");
+                results.extend(read_each(text, begins, |text| io500::read_summary(text, file))?);
+            }
             Format::Io500Ranks => self.pieces.io500_ranks.push(io500::read_ranks(text, file)?),
             Format::VdbenchFlat => results.extend(vdbench::read_flat(text, file)?),
             Format::VdbenchSummary => results.extend(vdbench::read_summary(text, file)?),
@@ -211,7 +218,7 @@ impl Reader {
             Format::Sysbench => results.extend(sysbench::read(text, file)?),
             Format::Pgbench => results.extend(terminal::read_pgbench(text, file)?),
             Format::PgbenchLog => self.pieces.pgbench_logs.push(pgbench_log::read(text, file)?),
-            Format::Mdtest => results.push(mdtest::read(text, file)?),
+            Format::Mdtest => results.extend(mdtest::read_all(text, file)?),
             Format::WarpText => results.extend(warp_text::read(text, file)?),
             Format::WarpSegments => results.push(warp_csv::read_segments(text, file)?),
             Format::WarpOperations => results.push(warp_csv::read_operations(text, file)?),
@@ -294,6 +301,10 @@ impl Reader {
         if !text[..range.start].trim().is_empty() {
             let lines = text[..range.start].lines().count();
             reported.remarks.push(format!("{lines} lines of other text precede the JSON"));
+        }
+        let lines = text[range.end..].lines().filter(|line| !line.trim().is_empty()).count();
+        if lines > 0 {
+            reported.remarks.push(format!("{lines} lines of other text follow the JSON"));
         }
         self.study.results.push(reported);
         Ok(())

@@ -91,7 +91,7 @@ mod tests {
                 format!("[run]\nprocs = 2\n[mdtest-easy-stat]\nscore = {score}\n[SCORE]\nMD = 1\n");
             let mut results = vec![
                 io500::read_result(&result, "a/result.txt").unwrap(),
-                mdtest::read(mdtest, "a/mdtest-easy-stat.txt").unwrap(),
+                mdtest::read_all(mdtest, "a/mdtest-easy-stat.txt").unwrap().remove(0),
             ];
             check_scores(&mut results);
             let held =
