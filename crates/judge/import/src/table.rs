@@ -15,7 +15,7 @@ use crate::parts::source;
 
 mod column;
 
-use column::{Column, LatencyStatistic, Role, columns};
+use column::{Column, LatencyStatistic, Role, columns, is_unknown_latency};
 
 /// Maximum relative deviation of a mean of samples from the mean of all operations. For example,
 /// fio's `iops_mean` and `bw_mean` of a job differ by up to 5 % if the intervals contain few
@@ -37,6 +37,9 @@ pub fn is(text: &str) -> bool {
 fn is_block(block: &Block) -> bool {
     is_result(&columns(&block.header)) && !over_time(&block.header)
 }
+
+/// Maximum size of an operation. A larger size is that of a file, a volume or a data set.
+const SIZE_MAX: f64 = 1024.0 * 1024.0 * 1024.0;
 
 /// Rows with times show the progress of a single run. They are not results.
 fn over_time(header: &[String]) -> bool {
@@ -64,11 +67,24 @@ struct Block {
     separator: char,
     header: Vec<String>,
     rows: Vec<(usize, Vec<String>)>,
+    /// Lines with more cells than the header. The columns of these cells are unknown.
+    skipped: Vec<usize>,
 }
 
 impl Block {
-    fn of_bars(header: Vec<String>, rows: Vec<(usize, Vec<String>)>) -> Self {
-        Self { separator: '|', header, rows }
+    /// Adds empty cells to short rows, because many programs omit empty cells at the end. Also
+    /// removes empty cells after the last heading.
+    fn of(separator: char, header: Vec<String>, all: Vec<(usize, Vec<String>)>) -> Self {
+        let (mut rows, mut skipped) = (Vec::new(), Vec::new());
+        for (line, mut cells) in all {
+            if cells.iter().skip(header.len()).all(String::is_empty) {
+                cells.resize(header.len(), String::new());
+                rows.push((line, cells));
+            } else {
+                skipped.push(line);
+            }
+        }
+        Self { separator, header, rows, skipped }
     }
 }
 
@@ -81,7 +97,8 @@ fn blocks(text: &str) -> Vec<Block> {
 fn markdown(text: &str) -> Vec<Block> {
     let cells = |line: &str| -> Option<Vec<String>> {
         let line = line.trim();
-        let inner = line.trim_start_matches('|').trim_end_matches('|');
+        let inner = line.strip_prefix('|').unwrap_or(line);
+        let inner = inner.strip_suffix('|').unwrap_or(inner);
         line.contains('|').then(|| inner.split('|').map(plain).collect())
     };
     let dashes = |line: &str| {
@@ -96,11 +113,10 @@ fn markdown(text: &str) -> Vec<Block> {
     let ends = results.iter().skip(1).map(|(index, _)| index - 1).chain([lines.len()]);
     let ends: Vec<usize> = ends.collect();
     let mut blocks: Vec<Block> =
-        others.into_iter().map(|(_, header)| Block::of_bars(header, Vec::new())).collect();
+        others.into_iter().map(|(_, header)| Block::of('|', header, Vec::new())).collect();
     for ((index, header), end) in results.into_iter().zip(ends) {
         let below = (index + 1..end).map_while(|at| Some((at + 1, cells(lines[at])?)));
-        let rows = below.filter(|(_, row)| row.len() == header.len()).collect();
-        blocks.push(Block::of_bars(header, rows));
+        blocks.push(Block::of('|', header, below.collect()));
     }
     blocks
 }
@@ -134,8 +150,7 @@ fn separated(text: &str) -> Option<Block> {
         let line = record.position().map_or(0, csv::Position::line) as usize + before;
         (line, cells(&record))
     });
-    let rows = rows.filter(|(_, row)| row.len() == header.len()).collect();
-    Some(Block { separator, header, rows })
+    Some(Block::of(separator, header, rows.collect()))
 }
 
 /// Reads all tables of a text, and returns a result for each row.
@@ -143,11 +158,29 @@ fn separated(text: &str) -> Option<Block> {
 /// # Errors
 /// No row contains a figure, or the numbers are ambiguous.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
-    let (mut all, mut zeroes) = (Vec::new(), false);
+    let (mut all, mut remarks, mut zeroes) = (Vec::new(), Vec::new(), false);
     for block in blocks(text) {
         let columns = columns(&block.header);
         if !is_result(&columns) || over_time(&block.header) {
             continue;
+        }
+        if let [first, ..] = block.skipped[..] {
+            remarks.push(format!(
+                "{} rows with more cells than the heading were skipped (first: line {first})",
+                block.skipped.len()
+            ));
+        }
+        let unknown: Vec<String> = block
+            .header
+            .iter()
+            .filter(|h| is_unknown_latency(h))
+            .map(|h| format!("{h:?}"))
+            .collect();
+        if !unknown.is_empty() {
+            remarks.push(format!(
+                "these columns were ignored, because their kind of latency is unknown: {}",
+                unknown.join(", ")
+            ));
         }
         let commas = commas(&block, &columns)?;
         for (line, cells) in &block.rows {
@@ -160,11 +193,15 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             all.extend(row(&columns, cells, *line, commas, file));
         }
     }
-    match (all.is_empty(), zeroes) {
-        (false, _) => Ok(all),
-        (true, true) => Err("all rates in its table are zero, so nothing was measured".into()),
-        (true, false) => Err("no row of its table contains a figure".into()),
+    if let Some(first) = all.first_mut() {
+        first.remarks.append(&mut remarks);
+        return Ok(all);
     }
+    let reason = match zeroes {
+        true => "all rates in its table are zero, so nothing was measured",
+        false => "no row of its table contains a figure",
+    };
+    Err([&[reason.to_owned()], &remarks[..]].concat().join("; "))
 }
 
 /// Determines whether commas separate thousands or decimals. All numbers of a table must be valid
@@ -275,11 +312,29 @@ fn row(
     };
     let read_percent = first(Role::ReadPercent).filter(|share| share.value <= 100.0);
     let whole = kind_of(read_percent.as_ref(), words(Role::Kind).as_deref());
-    let (total, of_each) = depth(columns, first(Role::Depth), first(Role::Threads));
+    let issuers = |role: Role| {
+        let all = known().filter(|(column, _)| column.role == role);
+        let all = all.filter_map(|(column, cell)| value(column, cell, line, commas));
+        let counts: Vec<f64> =
+            all.map(|figure| figure.value).filter(|count| *count > 0.0).collect();
+        (!counts.is_empty()).then(|| counts.iter().product::<f64>())
+    };
+    let (total, of_each) =
+        depth(columns, first(Role::Depth), issuers(Role::Threads), issuers(Role::Targets));
     let window_ns = first(Role::Duration).filter(|time| time.value > 0.0);
     let limits_ramp = total.is_some() && window_ns.is_some();
-    let size = first(Role::Size).filter(|size| size.value > 0.0);
-    let size = size.map(|size| if limits_ramp { size } else { size.widened(RAMP_SLACK) });
+    // If several columns state different sizes, it is unknown which is that of the operations.
+    let size_of = |kind: &Option<Kind>| {
+        let alike = |c: &Column| c.role == Role::Size && (c.kind.is_none() || c.kind == *kind);
+        let sizes = known().filter(|(column, _)| alike(column));
+        let sizes: Vec<Figure> =
+            sizes.filter_map(|(c, cell)| value(c, cell, line, commas)).collect();
+        let size = sizes.first()?;
+        let same = sizes.iter().all(|other| other.most >= size.least && other.least <= size.most);
+        let size = size.clone();
+        let size = if limits_ramp { size } else { size.widened(RAMP_SLACK) };
+        (same && size.value > 0.0 && size.value <= SIZE_MAX).then_some(size)
+    };
     let mut operations: Vec<Operation> = Vec::new();
     for kind in [None, Some(Kind::Read), Some(Kind::Write)] {
         let of = || known().filter(|(column, _)| column.kind == kind);
@@ -300,7 +355,7 @@ fn row(
             operation.latencies.push(latency);
         }
         if operation != Operation::of(operation.kind.clone()) {
-            operation.size_bytes = size.clone();
+            operation.size_bytes = size_of(&kind);
             operations.push(operation);
         }
     }
@@ -333,33 +388,45 @@ fn row(
 
 /// Returns the total number of operations in flight, and the number for each issuer. At most one of
 /// them is known. A queue depth applies to each issuer, as in the options of most tools. If the
-/// number of issuers is known, the total is at most the product.
+/// number of issuers is known, the total is at most the product. If a row has the number of jobs but
+/// not of hosts, other hosts may have run the same jobs.
 fn depth(
     columns: &[Option<Column>],
     depth: Option<Figure>,
-    threads: Option<Figure>,
+    threads: Option<f64>,
+    targets: Option<f64>,
 ) -> (Option<Figure>, Option<Figure>) {
     let Some(depth) = depth.filter(|depth| depth.value > 0.0) else { return (None, None) };
-    let heading = columns.iter().flatten().find(|column| column.role == Role::Depth);
-    let heading = heading.map(|column| column.heading.to_lowercase()).unwrap_or_default();
+    let headings = |role: Role| columns.iter().flatten().filter(move |column| column.role == role);
+    let heading = headings(Role::Depth).next().map(|column| column.heading.to_lowercase());
+    let heading = heading.unwrap_or_default();
     let whole = ["outstanding", "total", "flight"].iter().any(|word| heading.contains(word));
-    match threads.filter(|threads| threads.value > 0.0) {
+    if heading.contains("per ") {
+        return match targets {
+            Some(targets) => (Some(depth.scaled(targets * threads.unwrap_or(1.0))), None),
+            None => (None, Some(depth.scaled(threads.unwrap_or(1.0)))),
+        };
+    }
+    let all_hosts = headings(Role::Threads).any(|column| column::counts_all(&column.heading));
+    match threads {
         _ if whole => (Some(depth), None),
-        Some(threads) => (Some(depth.scaled(threads.value)), None),
-        None => (None, Some(depth)),
+        Some(threads) if all_hosts => (Some(depth.scaled(threads)), None),
+        _ => (None, Some(depth.scaled(threads.unwrap_or(1.0)))),
     }
 }
 
 fn put(latency: &mut Latency, which: LatencyStatistic, figure: Figure) {
-    match which {
-        LatencyStatistic::Mean => latency.mean_ns = Some(figure),
-        LatencyStatistic::Min => latency.min_ns = Some(figure),
-        LatencyStatistic::Max => latency.max_ns = Some(figure),
-        LatencyStatistic::Stddev => latency.stddev_ns = Some(figure),
+    let place = match which {
+        LatencyStatistic::Mean => &mut latency.mean_ns,
+        LatencyStatistic::Min => &mut latency.min_ns,
+        LatencyStatistic::Max => &mut latency.max_ns,
+        LatencyStatistic::Stddev => &mut latency.stddev_ns,
         LatencyStatistic::At(quantile) => {
-            latency.percentiles.push(Percentile { quantile, ns: figure })
+            latency.percentiles.push(Percentile { quantile, ns: figure });
+            return;
         }
-    }
+    };
+    *place = Some(figure);
 }
 
 /// Returns reads or writes, if the read percentage or a word in the row shows the kind of

@@ -121,7 +121,7 @@ fn one_digit_may_be_half_a_digit_off() {
 fn a_warm_up_may_have_left_out_operations_in_flight() {
     let none: [String; 0] = [];
     let row = |mb: &str, seconds: &str| {
-        format!("bs,iops,bw MB/s,iodepth,numjobs,runtime s\n64k,17063,{mb},64,4,{seconds}\n")
+        format!("bs,iops,bw MB/s,iodepth,hosts,runtime s\n64k,17063,{mb},64,4,{seconds}\n")
     };
     assert_eq!(audited(&row("1120.3", "8")), none);
     assert_eq!(audited(&row("1122.3", "8")), ["rate-size-bandwidth"], "more than 256 operations");
@@ -217,4 +217,188 @@ fn bytes_per_operation_are_a_size() {
     let of_one = one("iops,latency per op (us)\n10k,100\n");
     let latency = &of_one.parts[0].operations[0].latencies[0];
     assert_eq!(latency.mean_ns.as_ref().unwrap().value, 100e3);
+}
+
+fn sizes(heading: &str, cell: &str) -> Option<f64> {
+    let text = format!("{heading},IOPS,MB/s\n{cell},50000,409.6\n");
+    one(&text).parts[0].operations[0].size_bytes.as_ref().map(|size| size.value)
+}
+
+#[test]
+fn only_sizes_of_operations_are_sizes() {
+    for heading in [
+        "Block size",
+        "bs",
+        "IO size",
+        "I/O size",
+        "Xfer size",
+        "Transfer size",
+        "Record size",
+        "Object size",
+        "Request size",
+        "Size",
+        "Avg request size",
+        "Block size (KiB)",
+    ] {
+        let cell = if heading.contains('(') { "8" } else { "8KiB" };
+        assert_eq!(sizes(heading, cell), Some(8192.0), "{heading}");
+    }
+    for heading in [
+        "Disk size",
+        "Volume size",
+        "Pool size",
+        "Working set size",
+        "Test size",
+        "Stripe size",
+        "Chunk size",
+        "Total size",
+        "Instance size",
+        "Total IO",
+        "IO (MiB)",
+        "Rate (MiB)",
+        "Records (M)",
+    ] {
+        assert_eq!(sizes(heading, "8"), None, "{heading}");
+        assert_eq!(sizes(heading, "8MiB"), None, "{heading}");
+    }
+    assert_eq!(sizes("Size", "4TiB"), None, "no operation has this size");
+    assert_eq!(sizes("Test size (GiB),Block size", "100,8KiB"), Some(8192.0));
+    assert_eq!(sizes("Block size,IO size", "4KiB,8KiB"), None, "ambiguous");
+    assert_eq!(sizes("Block size,IO size", "8KiB,8KiB"), Some(8192.0));
+}
+
+#[test]
+fn latencies_with_unknown_words_are_ignored_and_named() {
+    let latency = |heading: &str| {
+        let text = format!("iops,Latency (us),{heading}\n100000,319,900\n");
+        let reported = one(&text);
+        let latency = reported.parts[0].operations[0].latencies[0].clone();
+        assert_eq!(latency.mean_ns.as_ref().unwrap().value, 319e3, "{heading}");
+        (latency, reported.remarks)
+    };
+    for (heading, quantile) in [
+        ("Latency 99 percentile (us)", 0.99),
+        ("TP99 latency (us)", 0.99),
+        ("99%ile latency (us)", 0.99),
+        ("Latency 99.9%ile (us)", 0.999),
+        ("lat_p99_9_us", 0.999),
+        ("latency p10 (us)", 0.1),
+        ("Lat(us) 99%", 0.99),
+    ] {
+        let (latency, remarks) = latency(heading);
+        assert_eq!(latency.percentiles[0].quantile, quantile, "{heading}");
+        assert!(remarks.is_empty(), "{heading}");
+    }
+    let figures = |l: Latency| [l.min_ns, l.max_ns, l.stddev_ns].map(|f| f.map(|f| f.value));
+    for (heading, expected) in [
+        ("latency p100 (us)", [None, Some(900e3), None]),
+        ("Lat(us) Max", [None, Some(900e3), None]),
+        ("Latency SD (us)", [None, None, Some(900e3)]),
+        ("lat us min", [None; 3]),
+    ] {
+        assert_eq!(figures(latency(heading).0), expected, "{heading}");
+    }
+    for heading in [
+        "Latency 95 (us)",
+        "Latency variance (us)",
+        "Latency target (ms)",
+        "Submission latency (us)",
+        "Max submission latency (us)",
+    ] {
+        let (latency, remarks) = latency(heading);
+        assert_eq!((latency.percentiles.len(), figures(latency)), (0, [None; 3]), "{heading}");
+        assert!(remarks[0].contains(heading), "{remarks:?}");
+    }
+    for heading in ["clat (us)", "Completion latency (us)"] {
+        latency(heading);
+    }
+    assert_eq!(
+        one("iops,clat (us),lat (us)\n9,1,319\n").parts[0].operations[0].latencies[0]
+            .mean_ns
+            .as_ref()
+            .unwrap()
+            .value,
+        319e3
+    );
+    let apart = "iops,Random latency (us),Sequential latency (us)\n9,1,319\n";
+    assert!(!is(apart), "latencies of two runs");
+}
+
+#[test]
+fn all_issuers_of_a_row_are_multiplied() {
+    let of = |text: &str| {
+        let setting = &one(text).parts[0].setting;
+        let total = setting.outstanding.as_ref().map(|o| o.most.value);
+        (total, setting.outstanding_of_each.as_ref().map(|each| each.value))
+    };
+    let row = |headings: &str, cells: &str| of(&format!("iops,lat ms,{headings}\n10k,1,{cells}\n"));
+    assert_eq!(row("VMs,Threads,Queue depth", "4,8,16"), (Some(512.0), None));
+    assert_eq!(row("hosts,numjobs,iodepth", "2,4,32"), (Some(256.0), None));
+    assert_eq!(row("Total threads,iodepth", "4,32"), (Some(128.0), None));
+    // Other hosts may have run the same jobs.
+    assert_eq!(row("numjobs,iodepth", "128,1"), (None, Some(128.0)));
+    assert_eq!(row("Outstanding IOs per target", "16"), (None, Some(16.0)));
+    assert_eq!(row("Outstanding per disk,Disks", "16,8"), (Some(128.0), None));
+    assert_eq!(row("Outstanding IO", "64"), (Some(64.0), None));
+    assert_eq!(row("IO depth,IO threads", "64,2"), (None, Some(128.0)));
+    assert_eq!(row("Avg queue length", "64"), (None, None));
+}
+
+#[test]
+fn numbers_of_operations_are_not_rates() {
+    let rates = |heading: &str| {
+        let text = format!("{heading},MB/s,Block size\n6000,409.6,4KiB\n");
+        one(&text).parts[0].operations[0].rate_per_s.len()
+    };
+    for heading in [
+        "Ops",
+        "IOs",
+        "Operations",
+        "Records (M)",
+        "Reads",
+        "IO threads",
+        "Cache hit rate",
+        "Target IOPS",
+        "Error rate",
+    ] {
+        assert_eq!(rates(heading), 0, "{heading}");
+    }
+    for heading in ["IOPS (k)", "kops", "IO/s", "Ops per second", "QPS", "RPS", "IO rate"] {
+        assert_eq!(rates(heading), 1, "{heading}");
+    }
+}
+
+#[test]
+fn times_of_operations_are_not_run_times() {
+    let of = |heading: &str| {
+        let part = &one(&format!("iops,bs,{heading}\n500,4k,2\n")).parts[0];
+        let mean = part.operations[0].latencies.first().and_then(|l| l.mean_ns.as_ref());
+        (part.window_ns.as_ref().map(|time| time.value), mean.map(|mean| mean.value))
+    };
+    for heading in ["Avg service time (ms)", "Average wait time (ms)", "Avg time (ms)"] {
+        assert_eq!(of(heading), (None, None), "{heading}");
+    }
+    assert_eq!(of("Avg time (us)"), (None, Some(2e3)));
+    assert_eq!(of("Response time (ms)"), (None, Some(2e6)));
+    for heading in ["Run time (s)", "time s", "runtime", "Duration(s)"] {
+        assert_eq!(of(heading), (Some(2e9), None), "{heading}");
+    }
+}
+
+#[test]
+fn rows_of_other_lengths_are_padded_or_reported() {
+    let of = |text: &str| {
+        let all = read(text, "t").unwrap();
+        let rate = |r: &ToolResult| r.parts[0].operations[0].rate_per_s[0].value;
+        (all.iter().map(rate).collect::<Vec<_>>(), all[0].remarks.clone())
+    };
+    let table = "|test|bs|iops|MB/s|note|\n|---|---|---|---|---|\n|a|4k|1000|4.096|ok|\n";
+    let rows = "|b|4k|2000|9.999||\n|c|4k|3000|9.999\n|d|4k|4000|9.999|\n";
+    assert_eq!(of(&format!("{table}{rows}")), (vec![1e3, 2e3, 3e3, 4e3], Vec::new()));
+    let lead = "||bs|iops|MB/s|\n|---|---|---|---|\n|a|4k|1000|4.096|\n";
+    assert_eq!(of(lead).0, [1e3]);
+    let (rates, remarks) = of("test,bs,iops,MB/s\nsmall,4k,900,3.7\nbig,4k,1,234,5.05\n");
+    assert_eq!(rates, [900.0]);
+    assert!(remarks[0].contains("line 3"), "{remarks:?}");
+    assert!(read("bs,iops,MB/s\n4k,1,234,5\n", "t").unwrap_err().contains("line 2"));
 }
