@@ -120,7 +120,11 @@ impl Visitor for Reader {
             }
             // The source code of a parser contains the same names as a result.
             Err(_) if !self.named && is_program(path, &text) => self.study.passed_over += 1,
-            Err(says) => self.study.unreadable.push(ImportError { file, says }),
+            Err(says) => {
+                // The CSV of another tool may begin like a table.
+                let tool = unread::known_tool(&text).filter(|_| format == Format::Table);
+                self.study.unreadable.push(ImportError { file, says: tool.unwrap_or(says) });
+            }
         }
     }
 

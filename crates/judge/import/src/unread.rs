@@ -8,9 +8,24 @@ type Is = fn(&str) -> bool;
 
 /// Tools whose results Plimsoll cannot read. Each has words that no other tool prints.
 const TOOLS: &[(&str, Is)] = &[
-    ("rados bench", |t| t.contains("Total time run:") && t.contains("made:")),
+    ("rados bench", |t| {
+        t.contains("Total time run:") && t.contains("made:") || t.contains("\"total_writes_made\"")
+    }),
+    ("rbd bench", |t| t.contains(" io_size ") && t.contains(" io_threads ")),
+    ("iozone -t", |t| t.contains("Children see throughput for")),
+    ("s3-benchmark", |t| t.contains("Wasabi benchmark program")),
+    ("s3bench", |t| t.contains("Results Summary for ") && t.contains("Total Throughput:")),
+    ("etcd benchmark or hey", |t| {
+        ["Slowest:", "Fastest:", "Requests/sec:"].iter().all(|name| t.contains(name))
+    }),
+    ("gsutil perfdiag", |t| t.contains("DIAGNOSTIC RESULTS") && t.contains("hroughput")),
+    ("ApacheBench", |t| t.contains("This is ApacheBench")),
+    ("wrk", |t| t.contains("Thread Stats") && t.contains("Requests/sec:")),
+    ("pveperf", |t| t.contains("FSYNCS/SECOND:") && t.contains("BUFFERED READS:")),
     ("YCSB", |t| t.contains("[OVERALL], ")),
-    ("bonnie++", |t| t.contains("+++++,+++") || t.contains("------Sequential Output------")),
+    ("bonnie++", |t| {
+        t.contains("+++++,+++") || t.contains("------Sequential Output------") || is_bonnie_csv(t)
+    }),
     ("CrystalDiskMark", |t| t.contains("CrystalDiskMark")),
     ("ATTO Disk Benchmark", |t| t.contains("ATTO Disk Benchmark")),
     ("AS SSD Benchmark", |t| t.contains("AS SSD Benchmark")),
@@ -21,7 +36,7 @@ const TOOLS: &[(&str, Is)] = &[
     ("fs_mark", |t| t.contains("FSUse%") && t.contains("Files/sec")),
     ("dbench", |t| t.contains("max_latency=") && t.contains("Throughput ")),
     ("dbench for Kubernetes (a summary of fio)", |t| t.contains("= Dbench Summary =")),
-    ("COSBench", |t| t.contains("Op-Type") && t.contains("Succ-Ratio")),
+    ("COSBench", |t| t.contains("Op-Count") && t.contains("Succ-Ratio")),
     ("memtier_benchmark", |t| t.contains("ALL STATS") && t.contains("Ops/sec")),
     ("stress-ng", |t| t.contains("stress-ng: ") && t.contains("bogo")),
     ("HammerDB", |t| t.contains(" NOPM from ")),
@@ -115,12 +130,8 @@ pub fn refusal(head: &[u8]) -> Option<String> {
     if text.trim().is_empty() {
         return Some("it is empty, so the tool wrote no result".to_owned());
     }
-    if let Some((name, _)) = TOOLS.iter().find(|(_, is)| is(text)) {
-        return Some(format!(
-            "it seems to be output of {name}, which Plimsoll cannot read; run the load with fio \
-             (--output-format=json), or enter the figures in a table (CSV) or with `plimsoll audit \
-             --iops N --size 4KiB --latency 1ms --depth N`"
-        ));
+    if let Some(says) = known_tool(text) {
+        return Some(says);
     }
     if let Some((_, says)) = OTHERS.iter().find(|(is, _)| is(text)) {
         return Some((*says).to_owned());
@@ -131,6 +142,24 @@ pub fn refusal(head: &[u8]) -> Option<String> {
          --iops N --size 4KiB --latency 1ms`"
             .to_owned()
     })
+}
+
+/// Returns the reason and a hint if the text is output of a tool that Plimsoll cannot read.
+#[must_use]
+pub fn known_tool(text: &str) -> Option<String> {
+    let (name, _) = TOOLS.iter().find(|(_, is)| is(text))?;
+    Some(format!(
+        "it seems to be output of {name}, which Plimsoll cannot read; run the load with fio \
+         (--output-format=json), or enter the figures in a table (CSV) or with `plimsoll audit \
+         --iops N --size 4KiB --latency 1ms --depth N`"
+    ))
+}
+
+/// Returns true if a line has the versions and figures of bonnie++'s CSV (1.97 to 2.0, 48 cells or
+/// more).
+fn is_bonnie_csv(text: &str) -> bool {
+    let of_version = |line: &str| line.starts_with("1.9") || line.starts_with("2.0");
+    text.lines().any(|line| of_version(line) && line.matches(',').count() >= 40)
 }
 
 /// Returns true if the text is the output of a benchmark, or data with the names of figures. It
@@ -209,6 +238,26 @@ mod tests {
                 "CrystalDiskMark",
                 "CrystalDiskMark 8.0.4 x64\n  SEQ 1MiB (Q=  8, T= 1): 3558.6 MB/s\n",
             ),
+            ("rados bench", "{\"bandwidth\": 190.5, \"total_writes_made\": 1438}"),
+            ("rbd bench", "bench  type write io_size 4096 io_threads 16 bytes 1073741824\n"),
+            (
+                "iozone -t",
+                "\tChildren see throughput for  4 initial writers \t=  400000.00 kB/sec\n",
+            ),
+            ("s3-benchmark", "Wasabi benchmark program v2.0\nLoop 1: PUT time 60.1 secs\n"),
+            ("s3bench", "Results Summary for Write Operation(s)\nTotal Throughput:  50.00 MB/s\n"),
+            (
+                "etcd",
+                "Summary:\n  Slowest:\t0.05 secs.\n  Fastest:\t0.001 secs.\n  Requests/sec:\t9.5\n",
+            ),
+            ("gsutil", "   DIAGNOSTIC RESULTS\nWrite throughput: 25.56 Mibit/s.\n"),
+            ("ApacheBench", "This is ApacheBench, Version 2.3\n"),
+            ("wrk", "  Thread Stats   Avg      Stdev     Max\nRequests/sec:  748.9\n"),
+            ("pveperf", "BUFFERED READS:    450.10 MB/sec\nFSYNCS/SECOND:     2500.50\n"),
+            (
+                "COSBench",
+                "Timestamp,Op-Count,,Throughput,,Succ-Ratio,\n,read,write,read,write,read,write\n",
+            ),
             ("fs_mark", "FSUse%        Count         Size    Files/sec     App Overhead\n"),
             ("table", "[{\"name\": \"randread\", \"iops\": 100000}]"),
             ("table", "benchmark: mine\nresults:\n  - name: randread\n    iops: 100000\n"),
@@ -217,6 +266,17 @@ mod tests {
             assert!(looks_like_result(text.as_bytes()), "{text}");
             let says = refusal(text.as_bytes()).unwrap();
             assert!(says.contains(name) && says.contains("plimsoll audit"), "{text}: {says}");
+        }
+    }
+
+    #[test]
+    fn tables_of_other_tools_are_named() {
+        let bonnie = format!("1.97,1.97,host,1,1566123456,16G{}\n", ",99".repeat(42));
+        let cosbench = "Stage,Op-Type,Op-Count,Avg-ResTime,Throughput,Bandwidth,Succ-Ratio\n\
+                        w1,write,12000,23.5,200.5,2005000,100%\n";
+        for (name, text) in [("bonnie++", bonnie.as_str()), ("COSBench", cosbench)] {
+            let study = crate::read_text("r.csv", text);
+            assert!(study.unreadable[0].says.contains(name), "{:?}", study.unreadable);
         }
     }
 
