@@ -41,6 +41,10 @@ const STEADY_STATE: [&str; 6] =
 /// fio's default on Linux.
 const DEFAULT_ENGINE: &str = "psync";
 
+/// fio omits the option `stonewall`, which has no value, but starts a new group for it.
+const SEVERAL_GROUPS: &str =
+    "its jobs are in several groups, which may have run one after another (stonewall)";
+
 /// Reads a result. `name` is the file name.
 ///
 /// # Errors
@@ -66,6 +70,11 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     };
     if figures.remarks.iter().any(|remark| remark == SECTIONS_MERGED) {
         return Err(wrong(SECTIONS_MERGED.into()));
+    }
+    let jobs = figures.parts.iter().filter(|part| !part.is_total);
+    let groups: BTreeSet<&Option<String>> = jobs.map(|part| &part.group).collect();
+    if groups.len() > 1 {
+        return Err(wrong(SEVERAL_GROUPS.into()));
     }
     let kinds = figures.parts.iter().flat_map(|part| &part.operations).map(|o| &o.kind);
     if kinds.into_iter().any(|kind| *kind == Kind::All) {
@@ -409,6 +418,22 @@ mod tests {
     fn a_result_without_separate_reads_is_judged_by_its_figures() {
         let text = RESULT.replace("\"read\":", "\"mixed\":");
         assert!(read(&text, "x").unwrap_err().to_string().contains("unified_rw_reporting"));
+    }
+
+    #[test]
+    fn jobs_that_ran_one_after_another_are_not_one_run() {
+        let job = |group: u32| {
+            format!(
+                r#"{{"jobname": "j", "groupid": {group}, "job options": {{"rw": "read", "bs": "1m",
+                    "size": "64m", "filename": "/x/f"}}, "read": {{"io_bytes": 1048576000,
+                    "total_ios": 1000, "runtime": 1000}}}}"#
+            )
+        };
+        let text = |second: u32| {
+            format!(r#"{{"fio version": "fio-3.33", "jobs": [{}, {}]}}"#, job(0), job(second))
+        };
+        assert!(read(&text(0), "r.json").is_ok());
+        assert_eq!(read(&text(1), "r.json").unwrap_err().0, SEVERAL_GROUPS);
     }
 
     #[test]
