@@ -93,7 +93,7 @@ fn no_operation_allocates() {
     let turns = || -> StartTimes { Box::new((0u64..).map(|k| k * 2_000)) };
     let cases = [
         ("null", allocations_of(Target::Null, closed(32), None)),
-        ("barrier", allocations_of(Target::Null, Pace::Barrier { depth: 8 }, None)),
+        ("barrier", allocations_of(Target::Null, Pace::Barrier { depth: 8, think_ns: 0 }, None)),
         ("think", allocations_of(Target::Null, Pace::Thinking { depth: 8, think_ns: 10 }, None)),
         ("cap", allocations_of(Target::Null, closed(8), Some(CapTurns(turns())))),
         (

@@ -65,7 +65,8 @@ section! {
         /// True if a client starts `queue_depth` operations together, and the next batch only after
         /// all of them have completed.
         batch: bool = false;
-        /// Time that a client waits between two operations (only in a closed loop).
+        /// Time that a client waits between two operations, or between two batches (only in a
+        /// closed loop).
         think_time: DurationNs = "0s";
         /// Start times of operations. With `closed`, an operation starts when an earlier one
         /// completes. The other values are open loops: operations start at equal intervals

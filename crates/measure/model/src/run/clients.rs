@@ -14,7 +14,7 @@ use plimsoll_record::durable::{DurableWrites, WriteTimes};
 use plimsoll_record::replay::{LagTally, Lags};
 use plimsoll_workload::matrix::{OpKind, StreamConfig, StreamPart, stream_classes};
 use plimsoll_workload::planned::gate::StreamGate;
-use plimsoll_workload::planned::pace::{Pace, StartTimes};
+use plimsoll_workload::planned::pace::{CAP_CREDIT_NS, Pace, StartTimes};
 use plimsoll_workload::planned::{PlannedError, StreamPace};
 use plimsoll_workload::step::{
     Arena, BACKLOG_NS, Class, Completion, FileSpec, Io, IoKind, StepWorkload, Wait,
@@ -145,7 +145,9 @@ impl Clients {
             };
             match pace {
                 Pace::Closed { depth } => one.depth = depth,
-                Pace::Barrier { depth } => (one.depth, one.batch) = (depth, true),
+                Pace::Barrier { depth, think_ns } => {
+                    (one.depth, one.batch, one.think_ns) = (depth, true, think_ns);
+                }
                 // A model run starts such streams through their gates instead.
                 Pace::Gated { .. } => {}
                 Pace::Thinking { depth, think_ns } => (one.depth, one.think_ns) = (depth, think_ns),
@@ -335,21 +337,23 @@ impl Clients {
                 if stream.in_flight >= stream.places {
                     break;
                 }
+                let mut intended_ns = intended_ns.min(now_ns);
                 if let Some((turns, next)) = &mut stream.cap {
+                    let mut advance = || turns.next().unwrap_or(u64::MAX - start_ns);
+                    while (start_ns + *next).saturating_add(CAP_CREDIT_NS) < now_ns {
+                        *next = advance();
+                    }
                     if start_ns + *next > now_ns {
                         break;
                     }
-                    *next = turns.next().unwrap_or(u64::MAX - start_ns);
+                    // The wait for the cap is not a latency of the storage.
+                    intended_ns = intended_ns.max(start_ns + *next);
+                    *next = advance();
                 }
                 stream.waiting.pop_front();
                 let Some(op) = stream.part.next(stream.clients.start + client) else { continue };
-                let operation = Operation {
-                    stream: at,
-                    client,
-                    kind: op.kind,
-                    file: op.file,
-                    intended_ns: intended_ns.min(now_ns),
-                };
+                let operation =
+                    Operation { stream: at, client, kind: op.kind, file: op.file, intended_ns };
                 let token = self.free.pop().unwrap_or_else(|| {
                     self.operations.push(operation);
                     self.operations.len() as u32 - 1
@@ -383,7 +387,7 @@ impl Clients {
                     offset_bytes: op.offset_bytes,
                     size_bytes: op.size_bytes,
                     buffer_offset_bytes: 0,
-                    intended_ns: intended_ns.min(now_ns),
+                    intended_ns,
                 });
             }
         }

@@ -10,6 +10,7 @@ mod curves;
 mod golden;
 mod losses;
 mod mailbox;
+mod pacing;
 mod systems;
 mod theory;
 mod zfs;

@@ -23,10 +23,12 @@ pub enum Pace {
         depth: u32,
     },
     /// Each client issues batches. It starts the `depth` operations of a batch at the same time,
-    /// when all operations of the previous batch have completed.
+    /// when all operations of the previous batch have completed and the pause after it has passed.
     Barrier {
         /// Number of operations in each batch.
         depth: u32,
+        /// Length of the pause after each batch, in ns.
+        think_ns: u64,
     },
     /// Each client always has `depth` operations in flight, except for a pause after each
     /// completion.
@@ -56,7 +58,7 @@ impl std::fmt::Debug for Pace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Closed { depth } => write!(f, "Closed({depth})"),
-            Self::Barrier { depth } => write!(f, "Barrier({depth})"),
+            Self::Barrier { depth, think_ns } => write!(f, "Barrier({depth}, {think_ns} ns)"),
             Self::Thinking { depth, think_ns } => write!(f, "Thinking({depth}, {think_ns} ns)"),
             Self::Open { places, .. } => write!(f, "Open({places})"),
             Self::Gated { pace, .. } => write!(f, "Gated({pace:?})"),
@@ -73,6 +75,9 @@ impl std::fmt::Debug for CapTurns {
     }
 }
 
+/// After a stall, a rate cap catches up on its schedule. This is the maximum duration of the
+/// schedule that it catches up on.
+pub const CAP_CREDIT_NS: u64 = 100_000_000;
 /// Maximum total size of the buffers for one group of clients in an open loop.
 const OPEN_ARENA_BYTES: u64 = 64 << 20;
 /// Maximum number of operations that one thread of an open loop has in flight.
@@ -177,7 +182,9 @@ impl StreamPace {
             return (Pace::Open { arrivals, places: places as u32 }, None);
         }
         let pace = if self.batch {
-            Pace::Barrier { depth }
+            // In fio, this is a pause after each `thinktime_blocks` operations, before which fio
+            // waits for all operations in flight (backend.c, handle_thinktime).
+            Pace::Barrier { depth, think_ns: self.think_ns }
         } else if self.think_ns > 0 {
             Pace::Thinking { depth, think_ns: self.think_ns }
         } else {

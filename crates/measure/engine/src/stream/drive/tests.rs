@@ -278,7 +278,7 @@ fn think_time_and_barrier_take_their_time() {
     let clock = VirtualClock::default();
     let mut queue = FixedLatencyDevice::queue(&clock, 4, 1_000_000);
     queue.device.stall = (5 * SECOND, 6 * SECOND);
-    let (end, ..) = go(queue, BatchBarrier::new(&[4], 0), config(10 * SECOND));
+    let (end, ..) = go(queue, BatchBarrier::new(&[4], 0, 0), config(10 * SECOND));
     assert_eq!(end.ended, 4 * 9000, "batches of four each millisecond but for the stall");
 }
 

@@ -2,13 +2,9 @@
 //! only once for all kinds. The kind never changes while the driver runs, so the branch on it costs
 //! almost nothing.
 
-use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
+use plimsoll_workload::planned::pace::{CAP_CREDIT_NS, CapTurns, Pace, StartTimes};
 
 use super::{BatchBarrier, ClosedLoop, Gated, OpenLoop, Pacing, RateCap, Start, ThinkTimeLoop};
-
-/// After a stall, a rate cap catches up on its schedule. This is the maximum duration of the
-/// schedule that it catches up on.
-const CREDIT_NS: u64 = 100_000_000;
 
 /// Pacing of any kind. See the module documentation.
 pub enum AnyPacing {
@@ -32,7 +28,9 @@ impl AnyPacing {
         let each = |depth: u32| vec![depth; clients as usize];
         let closed = match pace {
             Pace::Closed { depth } => Self::Closed(ClosedLoop::new(&each(depth), start_ns)),
-            Pace::Barrier { depth } => Self::Barrier(BatchBarrier::new(&each(depth), start_ns)),
+            Pace::Barrier { depth, think_ns } => {
+                Self::Barrier(BatchBarrier::new(&each(depth), think_ns, start_ns))
+            }
             Pace::Thinking { depth, think_ns } => {
                 let think_ns = vec![think_ns; clients as usize];
                 Self::Thinking(ThinkTimeLoop::new(&each(depth), &think_ns, start_ns))
@@ -48,7 +46,7 @@ impl AnyPacing {
         match cap {
             None => closed,
             Some(CapTurns(turns)) => {
-                Self::Capped(Box::new(RateCap::new(closed, turns, start_ns, CREDIT_NS)))
+                Self::Capped(Box::new(RateCap::new(closed, turns, start_ns, CAP_CREDIT_NS)))
             }
         }
     }

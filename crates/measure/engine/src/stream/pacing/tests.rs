@@ -35,7 +35,7 @@ fn thinking_places_come_back_later_in_order_of_time() {
 
 #[test]
 fn a_barrier_waits_for_the_whole_batch_of_one_client() {
-    let mut barrier = BatchBarrier::new(&[2, 1], 0);
+    let mut barrier = BatchBarrier::new(&[2, 1], 0, 0);
     assert_eq!(starts(&mut barrier, 0).len(), 3);
     barrier.completed(0, 10);
     assert_eq!(barrier.due_ns(), None);
@@ -46,6 +46,21 @@ fn a_barrier_waits_for_the_whole_batch_of_one_client() {
     let next = starts(&mut barrier, 30);
     assert_eq!(next.len(), 2);
     assert!(next.iter().all(|start| start.client == 0 && start.intended_ns == 30));
+}
+
+#[test]
+fn a_barrier_with_a_think_time_pauses_after_each_batch() {
+    let mut barrier = BatchBarrier::new(&[2, 1], 50, 0);
+    assert!(barrier.is_scheduled());
+    assert_eq!(starts(&mut barrier, 0).len(), 3);
+    for (place, now_ns) in [(0, 10), (2, 20), (1, 30)] {
+        barrier.completed(place, now_ns);
+    }
+    assert_eq!((barrier.due_ns(), starts(&mut barrier, 69).len()), (Some(70), 0));
+    let next = starts(&mut barrier, 75);
+    assert_eq!(next.iter().map(|s| (s.client, s.intended_ns)).collect::<Vec<_>>(), [(1, 70)]);
+    let next = starts(&mut barrier, 80);
+    assert!(next.len() == 2 && next.iter().all(|s| (s.client, s.intended_ns) == (0, 80)));
 }
 
 #[test]
@@ -110,7 +125,7 @@ fn every_place_gets_its_turn_where_not_all_can_start() {
     // rate. The turns must still be shared.
     let every_100 = (0u64..).map(|k| k * 100);
     let mut capped = RateCap::new(ClosedLoop::new(&[1, 1, 2], 0), every_100, 0, 0);
-    let mut barrier = BatchBarrier::new(&[1, 1, 1, 1], 0);
+    let mut barrier = BatchBarrier::new(&[1, 1, 1, 1], 0, 0);
     let (mut by_client, mut by_barrier) = ([0; 3], [0; 4]);
     for turn in 0..400u64 {
         let start = capped.next(turn * 100).unwrap();
@@ -130,7 +145,7 @@ fn ended_clients_start_nothing_more() {
     let first = open.next(0).unwrap();
     open.retire(first);
     assert!(starts(&mut open, 100).iter().all(|start| start.client != first.client));
-    let mut barrier = BatchBarrier::new(&[2], 0);
+    let mut barrier = BatchBarrier::new(&[2], 0, 0);
     let start = barrier.next(0).unwrap();
     barrier.retire(start);
     let start = barrier.next(0).unwrap();

@@ -149,7 +149,7 @@ fn stride_bytes(size_bytes_max: u32) -> u64 {
 /// Returns the maximum number of operations that the group has in flight.
 fn places(pace: &Pace, clients: u32) -> u32 {
     match pace {
-        Pace::Closed { depth } | Pace::Barrier { depth } | Pace::Thinking { depth, .. } => {
+        Pace::Closed { depth } | Pace::Barrier { depth, .. } | Pace::Thinking { depth, .. } => {
             depth.saturating_mul(clients)
         }
         Pace::Open { places, .. } => *places,

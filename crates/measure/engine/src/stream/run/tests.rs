@@ -91,7 +91,7 @@ fn histograms_series_and_counters_count_every_operation_of_the_null_target() {
     let endless = || Blocks::new(OpKind::Write, u64::MAX);
     let groups = vec![
         group(endless(), Target::Null, Pace::Closed { depth: 32 }),
-        group(endless(), Target::Null, Pace::Barrier { depth: 4 }),
+        group(endless(), Target::Null, Pace::Barrier { depth: 4, think_ns: 0 }),
     ];
     let (report, in_rows) = go(&config(150_000_000), groups);
     let ended: u64 = report.groups.iter().map(|group| group.end.ended).sum();
