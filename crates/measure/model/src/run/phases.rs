@@ -22,9 +22,9 @@ use super::virtual_time::{Failure, VirtualTime};
 use crate::system::System;
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
-/// Number of histograms of each class in the measured phase. Each histogram takes a quarter of a
-/// megabyte of memory.
-const HISTOGRAM_INTERVALS: u64 = 12;
+/// Number of histograms of each class in the measured phase. The interval of a percentile requires
+/// at least 17 (`stats::effective_sample_beyond` of the judge).
+const HISTOGRAM_INTERVALS: u64 = 60;
 /// Maximum number of intervals with histograms if the plan has events.
 const EVENT_HISTOGRAM_INTERVALS: u64 = 600;
 /// Number of samples of the stations during the measured phase.

@@ -37,3 +37,11 @@ fn a_think_time_follows_each_batch() {
     let count = recording.classes[0].count;
     assert!((1_500..=1_600).contains(&count), "{count}");
 }
+
+#[test]
+fn a_measurement_has_enough_histograms_for_the_interval_of_a_percentile() {
+    let recording = run("rate = 100");
+    let reads = recording.classes[0].name.as_str();
+    let counted = recording.intervals.iter().filter(|interval| interval.tag == reads).count();
+    assert!(counted >= 17, "{counted}");
+}
