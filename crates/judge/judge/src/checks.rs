@@ -1,32 +1,24 @@
 //! Checks: one row per limit of the requirement, compared with the measured value.
 
+pub(crate) mod rate;
+
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, PhaseKind};
-use plimsoll_plan::{
-    Arrival, LatencyClass, LatencyLimit, LatencyStatistic, Pace, Requirement, Stream, Workload,
-};
+use plimsoll_plan::{LatencyClass, LatencyLimit, LatencyStatistic, Pace, Requirement, Workload};
 
 use crate::capacity_use;
 use crate::figures::{self, NS_PER_S, Pick, measured};
 use crate::hidden_latency::{self, HiddenLatency};
-use crate::stats;
+use crate::stats::{self, Parts};
 use crate::tail::Tail;
 use crate::verdict::{Check, Quantity};
 use crate::words::span;
-
-/// The rate of an open loop counts as reached if it is at most this share lower than its target
-/// rate. An open loop cannot exceed that rate. The engine's pacing may cause an error of 0.5 %, and
-/// the storage another 0.5 %.
-const OPEN_LOOP_SLACK: f64 = 0.01;
 
 /// Maximum number of intervals into which a measurement is divided for its statistics.
 const INTERVALS_MAX: u64 = 1_000;
 
 /// Name of the counter for page-fault stalls. The check of this counter has the same name.
 pub const STALLS: &str = "page_fault_stalls";
-
-const IOPS: &str = "achieved_iops";
-const METADATA_OPS: &str = "achieved_metadata_ops";
 
 /// Name of the check for damaged pages.
 pub const CHECKSUMS: &str = "checksum_errors";
@@ -50,9 +42,9 @@ pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_hidden_latency: b
         streams: _, // checked by `events`
     } = requirement;
     let mut checks = Vec::new();
-    checks.extend(iops_per_s.map(|limit| achieved_iops(bundle, limit)));
-    checks.extend(metadata_ops_per_s.map(|limit| achieved_metadata_ops(bundle, limit)));
-    checks.extend(bandwidth_bytes_per_s.map(|limit| bandwidth(bundle, limit)));
+    checks.extend(iops_per_s.map(|limit| rate::iops(bundle, limit)));
+    checks.extend(metadata_ops_per_s.map(|limit| rate::metadata_ops(bundle, limit)));
+    checks.extend(bandwidth_bytes_per_s.map(|limit| rate::bandwidth(bundle, limit)));
     checks.extend(capacity_bytes.map(|limit| capacity(bundle, limit)));
     checks.extend(
         limits
@@ -75,22 +67,6 @@ pub fn open_loop(bundle: &Bundle) -> bool {
         || bundle.plan.workload.mailbox().is_some_and(|store| store.pace == Pace::Target)
 }
 
-/// Returns the rate of the data or metadata operations that open loops requested. `None` if a
-/// stream has no fixed rate.
-fn offered_per_s(bundle: &Bundle, metadata: bool) -> Option<f64> {
-    let matrix = bundle.plan.workload.matrix()?;
-    let rate = |stream: &Stream| {
-        let metadata_share = stream.metadata_percent / 100.0;
-        let share = if metadata { metadata_share } else { 1.0 - metadata_share };
-        match stream.arrival {
-            Arrival::Constant { rate_per_s, ramp_ns: 0 }
-            | Arrival::Poisson { rate_per_s, ramp_ns: 0 } => Some(rate_per_s * share),
-            _ => None,
-        }
-    };
-    matrix.streams.iter().map(rate).sum()
-}
-
 fn interval_ns(bundle: &Bundle) -> u64 {
     let measured_ns = measured(bundle).map_or(0, |phase| phase.duration_ns);
     bundle.plan.evidence.interval_ns.max(measured_ns / INTERVALS_MAX).max(1)
@@ -107,12 +83,13 @@ struct LimitConfidence {
 /// excludes the limit, or if all ten batch means meet the limit. A mean that exceeds its limit
 /// fails if the whole interval exceeds the limit, or if there are too few samples for an interval.
 /// Otherwise the check is undecided.
-fn confidence(values: &[f64], mean: f64, keeps: impl Fn(f64) -> bool) -> LimitConfidence {
-    let interval = stats::batch_means(values).ok();
-    let ends = interval.map(|i| [i.low, i.high]);
+fn confidence(parts: &[Parts], mean: f64, keeps: impl Fn(f64) -> bool) -> LimitConfidence {
+    let interval = stats::ratio_of_totals(parts).ok();
+    // A rate or a latency is never negative.
+    let ends = interval.map(|i| [i.low.max(0.0), i.high]);
     let within = if keeps(mean) {
         let clear = ends.is_some_and(|ends| ends.into_iter().all(&keeps));
-        let all_ten = stats::ten_batch_means(values).is_some_and(|ten| ten.into_iter().all(&keeps));
+        let all_ten = stats::ten_batch_ratios(parts).is_some_and(|ten| ten.into_iter().all(&keeps));
         (clear || all_ten).then_some(true)
     } else {
         let straddles = ends.is_some_and(|ends| ends.into_iter().any(&keeps));
@@ -121,17 +98,11 @@ fn confidence(values: &[f64], mean: f64, keeps: impl Fn(f64) -> bool) -> LimitCo
     LimitConfidence { interval: ends, within }
 }
 
-fn note_of(
-    bundle: &Bundle,
-    confidence: &LimitConfidence,
-    mean: f64,
-    limit: f64,
-    mean_keeps: bool,
-) -> String {
-    let says = match (confidence.within, mean_keeps) {
+fn note_of(bundle: &Bundle, confidence: &LimitConfidence, mean: f64, limit: f64) -> String {
+    let says = match (confidence.within, confidence.interval) {
         (Some(_), _) => return String::new(),
-        (None, true) => "the samples are too few or too unsteady",
-        (None, false) => "the confidence interval includes the limit",
+        (None, None) => "the samples are too few or too unsteady",
+        (None, Some(_)) => "the confidence interval includes the limit",
     };
     let measured_ns = measured(bundle).map_or(0, |phase| phase.duration_ns);
     match confidence.interval.and_then(|ends| deciding_time_ns(measured_ns, ends, mean, limit)) {
@@ -164,62 +135,6 @@ fn enough_ns(bundle: &Bundle, count: u64, statistic: LatencyStatistic) -> Option
     let needed = 10.0 / (1.0 - statistic.quantile()?);
     let measured_ns = measured(bundle)?.duration_ns;
     Some((measured_ns as f64 * needed / count as f64).ceil() as u64)
-}
-
-/// Checks reads and writes of data. Metadata operations never count: the kernel answers most of
-/// them from memory, so they have a separate limit.
-fn achieved_iops(bundle: &Bundle, limit_per_s: f64) -> Check {
-    rate_at_least(bundle, IOPS, Pick::Data, limit_per_s)
-}
-
-fn achieved_metadata_ops(bundle: &Bundle, limit_per_s: f64) -> Check {
-    rate_at_least(bundle, METADATA_OPS, Pick::Metadata(None), limit_per_s)
-}
-
-fn rate_at_least(bundle: &Bundle, name: &str, pick: Pick, limit_per_s: f64) -> Check {
-    let measured_per_s = figures::rate_per_s(bundle, pick);
-    let check = Check::undecided(name, Quantity::Rate { limit_per_s, measured_per_s }, true);
-    let rates = || figures::rates_per_s(bundle, pick, interval_ns(bundle));
-    at_least(bundle, check, measured_per_s, limit_per_s, rates)
-}
-
-fn bandwidth(bundle: &Bundle, limit_bytes_per_s: u64) -> Check {
-    let measured_bytes_per_s = figures::bytes_per_s(bundle, Pick::Transactional);
-    let quantity = Quantity::Bandwidth { limit_bytes_per_s, measured_bytes_per_s };
-    let check = Check::undecided("bandwidth", quantity, true);
-    let rates = || figures::bandwidths_per_s(bundle, Pick::Transactional, interval_ns(bundle));
-    at_least(bundle, check, measured_bytes_per_s, limit_bytes_per_s as f64, rates)
-}
-
-/// Checks that a rate is at least its limit, with the confidence interval of the mean rate.
-fn at_least(
-    bundle: &Bundle,
-    mut check: Check,
-    measured: Option<f64>,
-    limit: f64,
-    rates: impl Fn() -> Vec<f64>,
-) -> Check {
-    let Some(rate) = measured else { return check };
-    if open_loop(bundle) {
-        // The load requested a higher rate than required, so the storage itself did not reach the
-        // requested rate.
-        let is_rate = [IOPS, METADATA_OPS].contains(&check.name.as_str());
-        let offered_per_s = offered_per_s(bundle, check.name == METADATA_OPS);
-        let offered = is_rate && offered_per_s > Some(limit * 1.01);
-        let slack = if offered { 0.0 } else { OPEN_LOOP_SLACK };
-        let note = if offered {
-            ""
-        } else {
-            "open loop: the rate counts as reached if it is within 1 % of the target"
-        };
-        return check.with_result(Some(rate >= limit * (1.0 - slack))).with_note(note);
-    }
-    let keeps = |rate: f64| rate >= limit;
-    let confidence = confidence(&rates(), rate, keeps);
-    // A rate or a latency is never negative.
-    check.interval = confidence.interval.map(|[low, high]| [low.max(0.0), high]);
-    let note = note_of(bundle, &confidence, rate, limit, keeps(rate));
-    check.with_result(confidence.within).with_note(note)
 }
 
 /// Checks the number of bytes that the run laid out, used, and read back completely at its end.
@@ -424,11 +339,11 @@ fn instance(
                 format!("{count} I/Os are too few for the {}{longer}", limit.statistic.word());
         }
         Some(mean_ns) if limit.statistic == LatencyStatistic::Avg => {
-            let means = figures::latencies_ns(bundle, pick, interval_ns(bundle));
+            let parts = figures::latency_parts(bundle, pick, interval_ns(bundle));
             let keeps = |ns: f64| ns <= limit.limit_ns as f64;
-            let confidence = confidence(&means, mean_ns as f64, keeps);
+            let confidence = confidence(&parts, mean_ns as f64, keeps);
             let (mean, limit) = (mean_ns as f64, limit.limit_ns as f64);
-            result.note = note_of(bundle, &confidence, mean, limit, keeps(mean));
+            result.note = note_of(bundle, &confidence, mean, limit);
             (result.within, result.interval) = (confidence.within, confidence.interval);
         }
         Some(_) => {
@@ -551,3 +466,6 @@ fn checksum_errors(bundle: &Bundle) -> Check {
     let ok = measured_count.map(|count| count == 0);
     Check::undecided(CHECKSUMS, quantity, false).with_result(ok).with_note(note)
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,8 @@ use plimsoll_evidence::run::{ClassTotals, Driver, Phase, PhaseKind};
 use plimsoll_evidence::series::Data;
 use plimsoll_plan::{LatencyClass, Stream, Workload};
 
+use crate::stats::Parts;
+
 /// Nanoseconds in a second.
 pub const NS_PER_S: f64 = 1e9;
 
@@ -284,15 +286,28 @@ pub(crate) fn drain_ns(bundle: &Bundle) -> u64 {
 
 /// Returns the rate per second in each interval of `width_ns`.
 pub fn rates_per_s(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
-    per_s(bundle, pick, width_ns, |sums| sums.count)
+    let parts = rate_parts(bundle, pick, width_ns);
+    parts.into_iter().map(|part| part.numerator / part.denominator).collect()
 }
 
-/// Returns the bytes per second in each interval of `width_ns`.
-pub fn bandwidths_per_s(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
-    per_s(bundle, pick, width_ns, |sums| sums.size_bytes)
+/// Returns the operations and the seconds of each interval of `width_ns`. The rate is the ratio of
+/// their totals.
+pub fn rate_parts(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Parts> {
+    parts_over_time(bundle, pick, width_ns, |sums| sums.count)
 }
 
-fn per_s(bundle: &Bundle, pick: Pick, width_ns: u64, of: impl Fn(&Sums) -> u64) -> Vec<f64> {
+/// Returns the bytes and the seconds of each interval of `width_ns`. The bandwidth is the ratio of
+/// their totals.
+pub fn bandwidth_parts(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Parts> {
+    parts_over_time(bundle, pick, width_ns, |sums| sums.size_bytes)
+}
+
+fn parts_over_time(
+    bundle: &Bundle,
+    pick: Pick,
+    width_ns: u64,
+    of: impl Fn(&Sums) -> u64,
+) -> Vec<Parts> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
     let sums = intervals(bundle, pick, width_ns);
     let width_ns = width_ns.clamp(1, measure.duration_ns);
@@ -300,19 +315,20 @@ fn per_s(bundle: &Bundle, pick: Pick, width_ns: u64, of: impl Fn(&Sums) -> u64) 
     let lasts_ns = |index: u64| {
         if index == last { measure.duration_ns - last * width_ns } else { width_ns }
     };
-    sums.iter()
-        .enumerate()
-        .map(|(index, sums)| of(sums) as f64 * NS_PER_S / lasts_ns(index as u64) as f64)
-        .collect()
+    let part = |(index, sums): (u64, &Sums)| Parts {
+        numerator: of(sums) as f64,
+        denominator: lasts_ns(index) as f64 / NS_PER_S,
+    };
+    (0..).zip(&sums).map(part).collect()
 }
 
-/// Returns the mean latency in each interval of `width_ns` that has I/Os, including completions
-/// after the end.
-pub fn latencies_ns(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
+/// Returns the summed latency and the number of I/Os in each interval of `width_ns` that has I/Os,
+/// including completions after the end. The mean latency is the ratio of their totals.
+pub fn latency_parts(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Parts> {
     intervals_and_drained(bundle, pick, width_ns)
         .into_iter()
         .filter(|sums| sums.count > 0)
-        .map(|sums| sums.latency_ns as f64 / sums.count as f64)
+        .map(|sums| Parts { numerator: sums.latency_ns as f64, denominator: sums.count as f64 })
         .collect()
 }
 

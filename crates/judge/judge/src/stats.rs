@@ -26,7 +26,9 @@ pub mod warm_up;
 pub mod welch;
 
 pub use autocorrelation::{Persistence, autocorrelation, effective_sample};
-pub use batch::{batch_means, batch_means_at, ten_batch_means};
+pub use batch::{
+    Parts, batch_means, batch_means_at, ratio_of_totals, ten_batch_means, ten_batch_ratios,
+};
 pub use bootstrap::block_bootstrap;
 pub use change::{Segment, segments};
 pub use exceedance::{Span, effective_sample_beyond};

@@ -241,6 +241,29 @@ pub enum Arrival {
     },
 }
 
+impl Stream {
+    /// Returns the largest number of operations per second that the stream can start, according to
+    /// its rate and its think time. `None` if only the storage or a recording limits it.
+    #[must_use]
+    pub fn rate_max_per_s(&self) -> Option<f64> {
+        if self.trace.is_some() {
+            return None;
+        }
+        let places = f64::from(self.clients.max(1)) * f64::from(self.queue_depth.max(1));
+        let thinking = (self.think_time_ns > 0).then(|| places * 1e9 / self.think_time_ns as f64);
+        match self.arrival {
+            Arrival::Constant { rate_per_s, .. }
+            | Arrival::Poisson { rate_per_s, .. }
+            | Arrival::Bursts { rate_per_s, .. } => Some(rate_per_s),
+            Arrival::Closed { rate_cap_per_s: Some(cap) } => {
+                Some(thinking.map_or(cap, |thinking| cap.min(thinking)))
+            }
+            Arrival::Closed { rate_cap_per_s: None } => thinking,
+            Arrival::Recorded { .. } => None,
+        }
+    }
+}
+
 impl Arrival {
     /// Returns true if operations start independently of completions.
     #[must_use]

@@ -7,6 +7,7 @@ use plimsoll_plan::{
 
 use super::{NoRecovery, Part, Windows, errors, outage, slice};
 use crate::checks;
+use crate::checks::rate::{self, Unit};
 use crate::figures::{self, Pick, measured};
 use crate::verdict::{Check, Quantity};
 
@@ -81,17 +82,17 @@ impl Case<'_> {
             let limit_per_s = limit.unwrap_or(0.0);
             let measured_per_s = own.and_then(rate).filter(|_| limit.is_some());
             let quantity = Quantity::Rate { limit_per_s, measured_per_s };
-            let ok = measured_per_s.map(|rate| rate >= limit_per_s);
-            checks.push(Check::undecided("iops", quantity, true).with_result(ok).with_note(note));
+            let check = Check::undecided("iops", quantity, true);
+            checks.push(reaches(own, check, Unit::Data, (measured_per_s, limit_per_s), note));
         }
         if let Some(bandwidth) = bandwidth {
             let (limit, note) = bound(bandwidth, before.and_then(bytes));
             let limit_bytes_per_s = limit.unwrap_or(0.0) as u64;
             let measured_bytes_per_s = own.and_then(bytes).filter(|_| limit.is_some());
             let quantity = Quantity::Bandwidth { limit_bytes_per_s, measured_bytes_per_s };
-            let ok = measured_bytes_per_s.map(|rate| rate >= limit_bytes_per_s as f64);
             let check = Check::undecided("bandwidth", quantity, true);
-            checks.push(check.with_result(ok).with_note(note));
+            let figures = (measured_bytes_per_s, limit_bytes_per_s as f64);
+            checks.push(reaches(own, check, Unit::Bytes, figures, note));
         }
         if let Some(limit_ns) = outage_max_ns {
             checks.push(self.outage(*limit_ns));
@@ -206,6 +207,24 @@ impl Case<'_> {
             Err(NoRecovery::Unknown(reason)) => open(None).with_note(reason.clone()),
         }
     }
+}
+
+/// Checks the rate of a window. The load of a closed loop may change during an event, so its rate
+/// has no confidence interval.
+fn reaches(
+    own: Option<&Bundle>,
+    check: Check,
+    unit: Unit,
+    (measured, limit): (Option<f64>, f64),
+    note: String,
+) -> Check {
+    let (Some(own), Some(measured)) = (own, measured) else { return check.with_note(note) };
+    if !checks::open_loop(own) {
+        return check.with_result(Some(measured >= limit)).with_note(note);
+    }
+    let (ok, says) = rate::of_open_loop(own, unit, measured, limit);
+    let notes = [note, says].into_iter().filter(|note| !note.is_empty());
+    check.with_result(ok).with_note(notes.collect::<Vec<_>>().join("; "))
 }
 
 fn window_words(window: Window) -> &'static str {

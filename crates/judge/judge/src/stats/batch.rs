@@ -91,9 +91,89 @@ pub fn batch_means_at(values: &[f64], confidence: f64) -> Result<Interval, Refus
     Ok(Interval::symmetric(mean, factor * error, n, persistence.n_effective))
 }
 
+/// Sums of one interval of time, for a ratio of two totals.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Parts {
+    /// Part of the total above the fraction bar, such as the summed latency.
+    pub numerator: f64,
+    /// Part of the total below the fraction bar, such as the number of operations.
+    pub denominator: f64,
+}
+
+impl Parts {
+    /// Returns the ratio of the totals. `None` if the denominators add up to zero or less.
+    #[must_use]
+    pub fn ratio(parts: &[Self]) -> Option<f64> {
+        let numerator: f64 = parts.iter().map(|part| part.numerator).sum();
+        let denominator: f64 = parts.iter().map(|part| part.denominator).sum();
+        (denominator > 0.0).then(|| numerator / denominator)
+    }
+}
+
+/// Returns the ratio of two totals with its 95 % confidence interval, such as the mean latency of
+/// all operations. The mean of the intervals' own ratios is another figure: it gives an interval
+/// with few operations the same weight as one with many.
+///
+/// The ratio estimator uses the excess of each interval, `numerator - ratio x denominator`. The
+/// excesses add up to zero, and the ratio is as uncertain as their mean (W. G. Cochran, *Sampling
+/// Techniques*, 1977, chapter 6). If all denominators are equal, the result is that of
+/// [`batch_means`].
+///
+/// # Errors
+/// The errors of [`batch_means`].
+pub fn ratio_of_totals(parts: &[Parts]) -> Result<Interval, Refusal> {
+    let denominator: f64 = parts.iter().map(|part| part.denominator).sum();
+    let ratio = Parts::ratio(parts).unwrap_or(0.0);
+    let excess: Vec<f64> =
+        parts.iter().map(|part| part.numerator - ratio * part.denominator).collect();
+    let interval = batch_means(&excess)?;
+    // Without any denominator, all excesses are zero.
+    let scale = if denominator > 0.0 { parts.len() as f64 / denominator } else { 0.0 };
+    let half_width = interval.half_width * scale;
+    Ok(Interval::symmetric(ratio, half_width, interval.n, interval.n_effective))
+}
+
+/// Returns the ratio in each of ten consecutive batches; `None` if there are fewer than ten
+/// intervals, or if a batch has no operations.
+#[must_use]
+pub fn ten_batch_ratios(parts: &[Parts]) -> Option<[f64; BATCHES]> {
+    let n = parts.len();
+    let mut ratios = [0.0; BATCHES];
+    for (i, ratio) in ratios.iter_mut().enumerate() {
+        *ratio = Parts::ratio(&parts[i * n / BATCHES..(i + 1) * n / BATCHES])?;
+    }
+    Some(ratios)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parts(values: impl Iterator<Item = (f64, f64)>) -> Vec<Parts> {
+        values.map(|(numerator, denominator)| Parts { numerator, denominator }).collect()
+    }
+
+    #[test]
+    fn a_ratio_of_totals_weights_each_interval_with_its_operations() {
+        // Every third interval has ten times more operations, which are five times slower.
+        let uneven = parts((0..60).map(|i| if i % 3 == 0 { (500.0, 10.0) } else { (10.0, 1.0) }));
+        let interval = ratio_of_totals(&uneven).unwrap();
+        assert!((interval.mean - 520.0 / 12.0).abs() < 1e-9, "{interval:?}");
+        assert!(interval.contains(interval.mean) && interval.low > 30.0, "{interval:?}");
+        assert!(ten_batch_ratios(&uneven).unwrap().iter().all(|ratio| *ratio > 40.0));
+    }
+
+    #[test]
+    fn equal_denominators_give_the_interval_of_the_mean() {
+        let values: Vec<f64> = (0..60).map(|i| libm::sin(f64::from(i) * 2.4) + 3.0).collect();
+        let [plain, ratio] = [
+            batch_means(&values).unwrap(),
+            ratio_of_totals(&parts(values.iter().map(|v| (v * 7.0, 7.0)))).unwrap(),
+        ];
+        assert!((plain.low - ratio.low).abs() < 1e-9 && (plain.high - ratio.high).abs() < 1e-9);
+        assert_eq!(ten_batch_ratios(&parts((0..9).map(|_| (1.0, 1.0)))), None);
+        assert_eq!(ten_batch_ratios(&parts((0..20).map(|_| (0.0, 0.0)))), None);
+    }
 
     #[test]
     fn ten_batches_cover_every_value_once() {

@@ -7,14 +7,14 @@
 //! A quantile depends on `q`, the share of samples above it. For independent samples, the variance
 //! of that share is `q (1 - q) / n`. For dependent samples, the numbers of samples above the
 //! quantile in consecutive spans of time form a series. The variance of the share is computed from
-//! this series in the same way as the variance of a mean ([`super::batch`]). The effective sample
+//! this series in the same way as the variance of a mean ([`super::batch::ratio_of_totals`]). The effective sample
 //! size is the `n` whose binomial distribution has the observed width, `n_effective = q (1 - q) (z
 //! / h)²`, where `h` is the half width of the interval of the share. The order statistics then use
 //! the effective sample size (compare P. Heidelberger and P. A. W. Lewis, *Quantile Estimation in
 //! Dependent Sequences*, Operations Research 32 (1984)).
 
-use super::batch::batch_means;
-use super::interval::Refusal;
+use super::batch::{Parts, ratio_of_totals};
+use super::interval::{Interval, Refusal};
 use super::special::normal_quantile;
 
 /// Samples in one span of time.
@@ -31,18 +31,15 @@ pub struct Span {
 /// samples.
 ///
 /// # Errors
-/// The errors of [`batch_means`]: fewer than ten spans, or an effective sample size below ten.
+/// The errors of [`ratio_of_totals`]: fewer than ten spans, or an effective sample size below ten.
 pub fn effective_sample_beyond(spans: &[Span]) -> Result<f64, Refusal> {
     let count: u64 = spans.iter().map(|span| span.count).sum();
-    let beyond: u64 = spans.iter().map(|span| span.beyond).sum();
     let n = count as f64;
-    let share = beyond as f64 / n.max(1.0);
-    // For each span, the number of samples above the quantile, minus the number expected from the
-    // span's size.
-    let excess: Vec<f64> =
-        spans.iter().map(|span| span.beyond as f64 - share * span.count as f64).collect();
-    let interval = batch_means(&excess)?;
-    let half_width = interval.half_width * spans.len() as f64 / n.max(1.0);
+    let parts: Vec<Parts> = spans
+        .iter()
+        .map(|span| Parts { numerator: span.beyond as f64, denominator: span.count as f64 })
+        .collect();
+    let Interval { mean: share, half_width, .. } = ratio_of_totals(&parts)?;
     if half_width <= 0.0 {
         return Ok(n);
     }

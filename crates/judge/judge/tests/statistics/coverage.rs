@@ -3,7 +3,7 @@
 //! check the detected end of the warm-up.
 
 use crate::synthetic::{Source, ar1_n_effective};
-use plimsoll_judge::stats::{Interval, Refusal, batch_means, settled_from};
+use plimsoll_judge::stats::{Interval, Parts, Refusal, batch_means, ratio_of_totals, settled_from};
 
 const SERIES: u32 = 2_000;
 const LENGTHS: [usize; 3] = [60, 300, 1_800];
@@ -83,6 +83,34 @@ fn white_and_autoregressive_noise() {
                 let result = tally(1, 0.0, cut, |source| source.ar1(n, phi));
                 result.check(&what, n, n_effective);
             }
+        }
+    }
+}
+
+#[test]
+fn a_latency_that_depends_on_the_load() {
+    // An interval has 100 or 400 operations, and they take 5 or 50 ms on average. The mean of all
+    // operations is 41 ms; the mean of the intervals' means is 27.5 ms.
+    let truth = (100.0 * 5.0 + 400.0 * 50.0) / 500.0;
+    for phi in [0.0, 0.5] {
+        for n in LENGTHS {
+            let (mut source, mut tally) = (Source::new(8), Tally::default());
+            for _ in 0..SERIES {
+                let load = source.ar1(n, phi);
+                let parts: Vec<Parts> = load
+                    .iter()
+                    .map(|load| {
+                        let (count, mean) = if *load > 0.0 { (400.0, 50.0) } else { (100.0, 5.0) };
+                        let mean = mean * (1.0 + 0.1 * source.normal());
+                        Parts { numerator: count * mean, denominator: count }
+                    })
+                    .collect();
+                if let Ok(interval) = ratio_of_totals(&parts) {
+                    tally.accepted += 1;
+                    tally.covered += u32::from(interval.contains(truth));
+                }
+            }
+            tally.check(&format!("latency of a load, phi {phi}"), n, ar1_n_effective(n, phi));
         }
     }
 }
