@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use plimsoll_evidence::model_statistics::{ErrorBand, ModelRecord};
 use plimsoll_model::run::ConfiguredModel;
 use plimsoll_model::size::{
-    LINE_GAP, LINE_RANGE, OTHER_LINE_GAP, SizeError, SizeRequest, SizeTrial, Sizing, size,
+    Disagreement, LINE_GAP, LINE_RANGE, OTHER_LINE_GAP, SizeError, SizeRequest, SizeTrial, Sizing,
+    size,
 };
 use plimsoll_report::chart::plot::Dot;
 use plimsoll_report::chart::{Axis, Mark, Plot, Rule};
@@ -210,9 +211,29 @@ fn as_json(sizing: &Sizing, request: &SizeRequest) -> serde_json::Value {
         "required_ios_per_s": request.load.rate_ios_per_s,
         "smallest": sizing.smallest,
         "headroom": smallest(sizing).and_then(|t| headroom(t, request)),
+        "disagreement": sizing.disagreement.map(|d| {
+            json!({"from": d.from, "to": d.to, "is_resolved": d.is_resolved})
+        }),
         "next_bottleneck": smallest(sizing).map(|t| t.bottleneck.clone()),
         "tried": sizing.tried.iter().map(tried).collect::<Vec<_>>(),
     })
+}
+
+/// Returns a sentence about sizes whose simulations disagree.
+fn disagreement(sizing: &Sizing, smallest: u64) -> Option<String> {
+    let Disagreement { from, to, is_resolved } = sizing.disagreement?;
+    let field = &sizing.field;
+    let answer = match is_resolved {
+        true => format!(
+            "{smallest} is the smallest tried size that passes with each seed, and above which the \
+             next sizes pass"
+        ),
+        false => format!("The simulations of {smallest} do not agree either: add a margin"),
+    };
+    Some(format!(
+        "The latencies are so close to the limits that simulations disagree: {field} = {from} \
+         passed, but {to} failed in at least one simulation. {answer}.",
+    ))
 }
 
 /// Returns sentences about the possible error of each figure, and about the conditions under which
@@ -305,6 +326,7 @@ fn document(
                 least.bottleneck,
                 100.0 * least.utilisation.unwrap_or(0.0)
             );
+            remarks.extend(disagreement(sizing, least.size));
             remarks.extend(uncertainty(model, &sizing.field, least, record, required));
             (format!("MODELLED: {} = {}", sizing.field, least.size), says)
         }
