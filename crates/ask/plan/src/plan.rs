@@ -166,6 +166,11 @@ fn read(text: &str) -> Result<(Cx, Option<Root>), Vec<PlanError>> {
         return Err(vec![PlanError::new("", &(0..0), String::new(), message, help)]);
     }
     let (table, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() && text.trim_start().starts_with('{') {
+        let message = "is JSON, but a plan is TOML".to_owned();
+        let help = "if it is the result of a tool, use `plimsoll audit FILE`".to_owned();
+        return Err(vec![PlanError::new(text, &(0..0), String::new(), message, help)]);
+    }
     if !errors.is_empty() {
         return Err(syntax_errors(text, errors));
     }

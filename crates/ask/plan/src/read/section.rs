@@ -186,11 +186,36 @@ pub(crate) fn reject_unknown_with(
 /// this value.
 const ALIKE: f64 = 0.75;
 
+/// Names of fields in fio, and as flags of `plimsoll run`, with the corresponding names in a plan.
+const ALIASES: [(&str, &str); 13] = [
+    ("depth", "queue_depth"),
+    ("iodepth", "queue_depth"),
+    ("numjobs", "clients"),
+    ("bs", "sizes"),
+    ("blocksize", "sizes"),
+    ("size", "sizes"),
+    ("rw", "patterns"),
+    ("rwmixread", "reads"),
+    ("rate_iops", "rate"),
+    ("thinktime", "think_time"),
+    ("for", "measure"),
+    ("runtime", "measure"),
+    ("ramp_time", "warm_up"),
+];
+
 /// Returns the hint for an unknown name, and the field that the author probably meant. If exactly
 /// one other section has a field with this name, the hint refers to that section. Otherwise it
 /// suggests the most similar name in this section.
 fn suggest<'n>(name: &str, names: &[&'n str], section: &str) -> (String, Option<&'n str>) {
     let here = if section.is_empty() { "a plan" } else { section };
+    if let Some((_, alias)) = ALIASES.iter().find(|(alias, _)| *alias == name) {
+        if let Some(known) = names.iter().find(|known| *known == alias) {
+            return (format!("did you mean `{known}`?"), Some(known));
+        }
+        if let Some(other) = crate::raw::section_of(alias).filter(|other| !other.is_empty()) {
+            return (format!("did you mean `{alias}` in {other}?"), None);
+        }
+    }
     if let Some(other) = crate::raw::section_of(name).filter(|other| *other != section) {
         let place = if other.is_empty() { "the top level of the plan" } else { other };
         return (format!("`{name}` belongs to {place}, not to {here}"), None);

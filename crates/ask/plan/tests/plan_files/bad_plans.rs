@@ -190,3 +190,25 @@ fn errors_are_an_object_for_scripts() {
     let first = &object["errors"][0];
     assert_eq!((&first["field"], &first["line"]), (&"workload".into(), &1.into()));
 }
+
+#[test]
+fn names_of_fio_and_of_flags_lead_to_the_fields() {
+    for (wrong, meant) in [
+        ("depth = 32", "did you mean `queue_depth`?"),
+        ("numjobs = 4", "did you mean `clients`?"),
+        ("bs = \"4k\"", "did you mean `sizes`?"),
+        ("size = \"4KiB\"", "did you mean `sizes`?"),
+        ("runtime = \"1m\"", "did you mean `measure` in phases?"),
+    ] {
+        let text = changed(MATRIX, "reads = [100, 75]", &format!("reads = [100, 75]\n{wrong}"));
+        assert!(text.contains(meant), "{text}");
+    }
+}
+
+#[test]
+fn a_result_as_json_is_one_error() {
+    let text = errors("{\n \"fio version\": \"fio-3.33\",\n \"jobs\": [\n {}\n ]\n}\n");
+    assert!(text.contains("is JSON, but a plan is TOML"), "{text}");
+    assert!(text.contains("plimsoll audit FILE"), "{text}");
+    assert_eq!(text.matches("error:").count(), 1, "{text}");
+}
