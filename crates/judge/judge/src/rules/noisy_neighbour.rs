@@ -1,6 +1,7 @@
 //! Checks whether other processes used the device.
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::DeviceTotals;
 use plimsoll_evidence::run::Driver;
 
 use super::{Rule, Weight, evidence};
@@ -45,6 +46,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let (read, written) = (evidence::read_ratio(bundle), evidence::write_ratio(bundle));
     if read.is_none() && written.is_none() {
+        if let Some(devices) = evidence::top_devices(bundle) {
+            return Some(few_bytes(bundle, &devices));
+        }
         let watched = bundle.run.driver == Driver::Real || !bundle.observed.devices.is_empty();
         return watched.then(|| {
             let says = "it is unknown whether other processes used the device: its counters are not \
@@ -122,6 +126,41 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
+/// Judges a run that moved too few bytes for a ratio: the file system's own I/O could dominate. If
+/// the device moved many times the bytes of the run, other processes may still have used it.
+fn few_bytes(bundle: &Bundle, devices: &[&DeviceTotals]) -> Finding {
+    let own = evidence::read_bytes(bundle) + evidence::written_bytes(bundle);
+    let moved: u64 = devices.iter().map(|d| d.read_bytes.saturating_add(d.written_bytes)).sum();
+    let beyond = moved.saturating_sub(own);
+    let neighbours = &bundle.observed.neighbours;
+    let theirs = [neighbours.storage_read_bytes, neighbours.storage_written_bytes];
+    let theirs: u64 = theirs.into_iter().flatten().sum();
+    let (size, own_size) = (evidence::size(beyond), evidence::size(own));
+    // Read-ahead and metadata of such a short run stay below the minimum of a ratio.
+    if beyond < evidence::RATIO_BYTES_MIN {
+        let says = format!(
+            "this run moved only {own_size}, which is too little to distinguish other processes \
+             from the metadata of the file system"
+        );
+        return Finding::new(RULE.id, Outcome::Unknown, says)
+            .advise("measure for longer, or with more I/O");
+    }
+    let agrees = theirs as f64 >= beyond as f64 * AGREES_MIN;
+    let by = match &neighbours.largest {
+        Some(process) if agrees => format!(", most of it for {process}"),
+        _ => String::new(),
+    };
+    let says = format!("the device moved {size} that this run ({own_size}) did not request{by}");
+    let (outcome, advice) = match agrees {
+        true => (Outcome::Fail, "run when the device is idle"),
+        false if !neighbours.is_whole() => {
+            (Outcome::Unknown, "run as root in the host's PID namespace, when the device is idle")
+        }
+        false => (Outcome::Warn, "run when the device is idle"),
+    };
+    Finding::new(RULE.id, outcome, says).with("others_bytes", beyond).advise(advice)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fixtures;
@@ -145,6 +184,28 @@ mod tests {
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Fail);
         assert!(finding.says.contains("2.00 times"), "{}", finding.says);
+    }
+
+    /// A run of less than 8 MiB on a device that wrote 129 MB.
+    #[test]
+    fn a_large_neighbour_of_a_small_run_is_found() {
+        let mut bundle = fixtures::reads();
+        bundle.run.classes[0].size_bytes = 1 << 20;
+        bundle.observed.devices[0].read_bytes = 1 << 20;
+        let finding = fixtures::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Unknown);
+        assert!(finding.says.contains("moved only 1.0 MiB"), "{}", finding.says);
+        bundle.observed.devices[0].written_bytes = 129_000_000;
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.observed.neighbours.storage_written_bytes = Some(0);
+        bundle.observed.neighbours.storage_read_bytes = Some(0);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        bundle.observed.neighbours.storage_written_bytes = Some(128_000_000);
+        bundle.observed.neighbours.largest = Some("process 77 (backup)".into());
+        let finding = fixtures::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Fail);
+        assert!(finding.says.contains("123.0 MiB"), "{}", finding.says);
+        assert!(finding.says.contains("for process 77 (backup)"), "{}", finding.says);
     }
 
     #[test]
