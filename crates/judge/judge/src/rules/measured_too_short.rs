@@ -104,6 +104,14 @@ fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
     if measured_ns.saturating_add(1_000_000) >= limit_ns {
         return None;
     }
+    if foreign && !figures::has_figures(bundle) {
+        let says = "nothing was measured: the command's result, which contains the figures, was not \
+                    given";
+        return Some(
+            Finding::new(RULE.id, Outcome::Unknown, says)
+                .advise("name the file with the command's result: --result FILE"),
+        );
+    }
     let (is, requested) = (measured_ns as f64 / 1e9, limit_ns as f64 / 1e9);
     let missing = span(limit_ns - measured_ns);
     let says = format!(
@@ -120,6 +128,18 @@ fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
 mod tests {
     use super::super::fixtures;
     use super::*;
+
+    #[test]
+    fn an_observed_command_without_a_result_measured_nothing() {
+        let mut bundle = fixtures::writes();
+        bundle.run.driver = Driver::Foreign;
+        bundle.run.classes.clear();
+        bundle.series.clear();
+        bundle.latency.clear();
+        let finding = fixtures::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Unknown);
+        assert!(finding.says.starts_with("nothing was measured"), "{}", finding.says);
+    }
 
     #[test]
     fn a_foreign_claim_on_what_lasts_needs_five_minutes() {
