@@ -23,7 +23,7 @@ pub fn classes(bundle: &Bundle, verdict: &Verdict) -> String {
     let keys = [
         "measured_ns",
         "count",
-        "size_bytes",
+        "moved_bytes",
         "rate_per_s",
         "bandwidth_bytes_per_s",
         "latency_ns_avg",

@@ -2,10 +2,13 @@
 //!
 //! Each kind of I/O (`database`, `log`, `maintenance`…) is one job, as if it had its own section in
 //! a fio job file. `lat_ns` is the latency from the intended start, `clat_ns` the service time.
-//! Unlike fio's own output, the export omits percentiles that have too few samples. Names and units
-//! are those of fio 3 (`bw` in KiB/s, `runtime` in milliseconds). The export has the fields that
-//! fio-plot needs: `job options` with `rw`, `bs`, `iodepth` and `numjobs`, the deviation of the
-//! rate, and the distribution of latency.
+//! As in fio, rates are numbers divided by `runtime`, and the fixed ranges (`latency_us`) contain
+//! completion latencies. Unlike fio's own output, the export omits percentiles that have too few
+//! samples. Names and units are those of fio 3 (`bw` in KiB/s, `runtime` in milliseconds). The
+//! export has the fields that fio-plot needs: `job options` with `rw`, `bs`, `iodepth` and
+//! `numjobs`, the deviation of the rate, and the distribution of latency.
+
+mod options;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +17,6 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::ClassTotals;
 use plimsoll_evidence::series::Data;
 use plimsoll_judge::figures::measured;
-use plimsoll_plan::{Pattern, Workload};
 use serde_json::{Map, Value, json};
 
 use crate::run::distribution::percentile_ns;
@@ -60,116 +62,104 @@ fn job(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
     let is_main = group == "transactional";
     let belongs = |class: &&ClassTotals| class.group == group || is_main && class.group == "sync";
     let errors: u64 = bundle.run.classes.iter().filter(belongs).map(|class| class.errors).sum();
-    let runtime_ms = measured(bundle).map_or(0, |phase| phase.duration_ns / 1_000_000);
+    // fio's total of all clones, of which CPU times are a share (fio: stat.c).
+    let clients = options::clients(bundle, group);
+    let runtime_ms = runtime_ms(bundle).saturating_mul(clients);
     let direction = |operation: Operation| {
         let kind = kinds.iter().find(|kind| kind.group == group && kind.operation == operation);
         side(bundle, kind)
     };
+    let shares = Shares::of(bundle, kinds, group);
     json!({
         "jobname": name,
         "groupid": 0,
         "error": i32::from(errors > 0) * 5,
         "eta": 0,
         "elapsed": bundle.run.duration_ns.div_ceil(1_000_000_000),
-        "job options": options(bundle, group, name),
+        "job options": options::options(bundle, group, name),
         "read": direction(Operation::Read),
         "write": direction(Operation::Write),
         "trim": side(bundle, None),
         "sync": flushes(bundle, kinds, group),
         "job_runtime": runtime_ms,
-        "usr_cpu": cpu_percent(bundle, bundle.observed.generator.user_ns),
-        "sys_cpu": cpu_percent(bundle, bundle.observed.generator.system_ns),
-        "latency_ns": shares(bundle, kinds, group, 1.0, false),
-        "latency_us": shares(bundle, kinds, group, 1e3, false),
-        "latency_ms": shares(bundle, kinds, group, 1e6, true),
+        "latency_depth": options::depth(bundle, group),
+        "usr_cpu": cpu_percent(bundle.observed.generator.user_ns, runtime_ms),
+        "sys_cpu": cpu_percent(bundle.observed.generator.system_ns, runtime_ms),
+        "latency_ns": shares.of_unit(1.0, false),
+        "latency_us": shares.of_unit(1e3, false),
+        "latency_ms": shares.of_unit(1e6, true),
     })
 }
 
-/// Returns the options of an equivalent fio job. Options that differ between streams are omitted.
-fn options(bundle: &Bundle, group: &str, name: &str) -> Map<String, Value> {
-    let mut options = Map::new();
-    options.insert("name".into(), json!(name));
-    let totals =
-        |read: bool| bundle.run.sum(|c| c.group == group && c.is_read == read, |c| c.count);
-    let (reads, writes) = (totals(true), totals(false));
-    let word = |sequential: bool| match (sequential, reads > 0, writes > 0) {
-        (true, true, true) => "rw",
-        (true, true, false) => "read",
-        (true, false, _) => "write",
-        (false, true, true) => "randrw",
-        (false, true, false) => "randread",
-        (false, false, _) => "randwrite",
-    };
-    let mut put = |name: &str, value: String| options.insert(name.into(), json!(value));
-    match &bundle.plan.workload {
-        Workload::Matrix(matrix) => {
-            let Some(first) = matrix.streams.first() else { return options };
-            let is_sequential = |pattern: &Pattern| {
-                matches!(pattern, Pattern::Sequential | Pattern::SequentialShared)
-            };
-            let sequential = is_sequential(&first.pattern);
-            if matrix.streams.iter().all(|s| is_sequential(&s.pattern) == sequential) {
-                put("rw", word(sequential).into());
-            }
-            if let [size] = &first.sizes[..]
-                && matrix.streams.iter().all(|s| s.sizes == first.sizes)
-            {
-                put("bs", size.size_bytes.to_string());
-            }
-            if matrix.streams.iter().all(|s| s.queue_depth == first.queue_depth) {
-                put("iodepth", first.queue_depth.to_string());
-                let clients: u32 = matrix.streams.iter().map(|s| s.clients).sum();
-                put("numjobs", clients.to_string());
-            }
-        }
-        Workload::Mailbox(_) => {
-            let threads = bundle.run.engine.threads.max(1);
-            let sessions = bundle.run.engine.sessions.max(1);
-            let bytes = bundle.run.sum(|c| c.group == group, |c| c.size_bytes);
-            put("rw", word(false).into());
-            put("bs", bytes.checked_div(reads + writes).unwrap_or(0).to_string());
-            put("iodepth", sessions.div_ceil(threads).to_string());
-            put("numjobs", threads.to_string());
-        }
-    }
-    options
-}
-
-fn cpu_percent(bundle: &Bundle, ns: Option<u64>) -> Value {
-    let of = |ns: u64| Some(ns as f64 / measured(bundle)?.duration_ns as f64 * 100.0);
+fn cpu_percent(ns: Option<u64>, runtime_ms: u64) -> Value {
+    let of = |ns: u64| (runtime_ms > 0).then(|| ns as f64 / 1e6 / runtime_ms as f64 * 100.0);
     json!(ns.and_then(of))
 }
 
-/// Returns the percentage of operations in each latency range that fio prints for this time unit.
-fn shares(bundle: &Bundle, kinds: &[Kind], group: &str, unit: f64, open: bool) -> Value {
-    const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
-    let of_group = kinds.iter().filter(|k| k.group == group && k.operation != Operation::Flush);
-    let all: Vec<Histogram<u64>> = of_group.filter_map(|k| k.histogram(bundle, false)).collect();
-    let count: u64 = all.iter().map(Histogram::len).sum();
-    let percent = |from: f64, to: f64| {
-        let inside = |h: &Histogram<u64>| {
-            let buckets = h.iter_recorded();
-            let of = |value: u64| (from..to).contains(&(value as f64));
-            buckets
-                .filter(|b| of(b.value_iterated_to()))
-                .map(|b| b.count_since_last_iteration())
-                .sum::<u64>()
+/// Service times of all reads and writes of a group, with their numbers. fio fills its fixed ranges
+/// with the completion latencies (io_u.c, account_io_completion).
+struct Shares {
+    buckets: Vec<(u64, u64)>,
+}
+
+impl Shares {
+    fn of(bundle: &Bundle, kinds: &[Kind], group: &str) -> Self {
+        let mut buckets = Vec::new();
+        let of_group = |kind: &&Kind| kind.group == group && kind.operation != Operation::Flush;
+        for kind in kinds.iter().filter(of_group) {
+            let Some(histogram) = kind.histogram(bundle, true) else { continue };
+            let max_ns = kind.totals(bundle, None).service_ns_max;
+            // A bucket that includes a limit of a range belongs to the range of its lower end, as
+            // the printed minimum does. The exact maximum is known.
+            buckets.extend(histogram.iter_recorded().map(|bucket| {
+                let highest_ns = bucket.value_iterated_to();
+                let ns = match highest_ns >= max_ns {
+                    true => max_ns,
+                    false => histogram.lowest_equivalent(highest_ns),
+                };
+                (ns, bucket.count_since_last_iteration())
+            }));
+        }
+        Self { buckets }
+    }
+
+    /// Returns the percentage of operations in each range that fio prints for this time unit.
+    fn of_unit(&self, unit: f64, open: bool) -> Value {
+        const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+        let count = |of: &dyn Fn(f64) -> bool| -> u64 {
+            self.buckets.iter().filter(|(ns, _)| of(*ns as f64)).map(|(_, count)| count).sum()
         };
-        let inside: u64 = all.iter().map(inside).sum();
-        inside as f64 / count.max(1) as f64 * 100.0
-    };
-    let mut shares = Map::new();
-    let mut from = if unit > 1.0 { unit } else { 0.0 };
-    for step in STEPS {
-        let to = step as f64 * unit;
-        shares.insert(step.to_string(), json!(percent(from, to)));
-        from = to;
+        let all = count(&|_| true).max(1);
+        let percent =
+            |from: f64, to: f64| count(&|ns| (from..to).contains(&ns)) as f64 / all as f64 * 100.0;
+        let mut shares = Map::new();
+        let mut from = if unit > 1.0 { unit } else { 0.0 };
+        for step in STEPS {
+            let to = step as f64 * unit;
+            shares.insert(step.to_string(), json!(percent(from, to)));
+            from = to;
+        }
+        if open {
+            shares.insert("2000".into(), json!(percent(from, 2000.0 * unit)));
+            shares.insert(">=2000".into(), json!(percent(2000.0 * unit, f64::INFINITY)));
+        }
+        json!(shares)
     }
-    if open {
-        shares.insert("2000".into(), json!(percent(from, 2000.0 * unit)));
-        shares.insert(">=2000".into(), json!(percent(2000.0 * unit, f64::INFINITY)));
+}
+
+/// Returns the length of the measured phase in fio's resolution of 1 ms. A shorter phase counts as
+/// 1 ms.
+fn runtime_ms(bundle: &Bundle) -> u64 {
+    let rounded = |ns: u64| ((ns.saturating_add(500_000)) / 1_000_000).max(1);
+    measured(bundle).map_or(0, |phase| rounded(phase.duration_ns))
+}
+
+/// Divides a number by the run time that the export states, as fio does.
+fn per_runtime_s(bundle: &Bundle, sum: u64) -> f64 {
+    match runtime_ms(bundle) {
+        0 => 0.0,
+        ms => sum as f64 * 1e3 / ms as f64,
     }
-    json!(shares)
 }
 
 /// Returns the figures of flushes, which fio calls `sync`.
@@ -187,26 +177,24 @@ fn flushes(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
 
 fn side(bundle: &Bundle, kind: Option<&Kind>) -> Value {
     let totals = kind.map(|kind| kind.totals(bundle, None)).unwrap_or_default();
-    let measured_ns = measured(bundle).map_or(0, |phase| phase.duration_ns);
-    let per_s = |sum: u64| match measured_ns {
-        0 => 0.0,
-        ns => sum as f64 * 1e9 / ns as f64,
-    };
-    let bytes_per_s = per_s(totals.sums.bytes_within());
+    // Plimsoll's rates do not include operations that completed after the measured phase, but its
+    // latencies do. In fio, a rate is the printed number divided by the printed time.
+    let (count, bytes) = (totals.sums.count_within(), totals.sums.bytes_within());
+    let bytes_per_s = per_runtime_s(bundle, bytes);
     let lat = kind.and_then(|kind| kind.histogram(bundle, false));
     let clat = kind.and_then(|kind| kind.histogram(bundle, true));
-    let runtime_ms = if totals.sums.count > 0 { measured_ns / 1_000_000 } else { 0 };
+    let runtime_ms = if count > 0 { runtime_ms(bundle) } else { 0 };
     let lat_mean = totals.latency_ns_avg();
     let clat_mean = totals.service_ns_avg();
     let (rates, bandwidths) = intervals(bundle, kind);
     json!({
-        "io_bytes": totals.sums.size_bytes,
-        "io_kbytes": totals.sums.size_bytes / 1_024,
+        "io_bytes": bytes,
+        "io_kbytes": bytes / 1_024,
         "bw_bytes": bytes_per_s as u64,
         "bw": (bytes_per_s / 1_024.0) as u64,
-        "iops": per_s(totals.sums.count_within()),
+        "iops": per_runtime_s(bundle, count),
         "runtime": runtime_ms,
-        "total_ios": totals.sums.count,
+        "total_ios": count,
         "short_ios": 0,
         "drop_ios": 0,
         "iops_min": least(&rates),

@@ -58,6 +58,53 @@ fn fio_json_agrees_with_the_evidence() {
     assert!(read["clat_ns"]["percentile"]["99.990000"].is_null());
 }
 
+const CLOSED: &str = "sizes = \"4KiB\"\nqueue_depth = 4\nclients = 2";
+const OPEN: &str = "sizes = \"4KiB\"\narrival = \"poisson\"\nrate = 3000";
+
+/// Returns the findings of the audit for the export of a run.
+fn audit_of_export(bundle: &plimsoll_evidence::Bundle) -> Vec<String> {
+    let json = plimsoll_report::fio_json(bundle);
+    let study = plimsoll_import::read_text("export.json", &json);
+    let audit = plimsoll_judge::conservation::audit(&study.results[0], &Default::default());
+    audit.findings.iter().map(|finding| finding.says.clone()).collect()
+}
+
+/// Drained operations are in the latencies but not in the rates, the measured phase ends between
+/// two milliseconds, and an open loop waits before it submits.
+#[test]
+fn the_audit_accepts_the_fio_json_of_each_kind_of_load() {
+    let loads = [
+        (CLOSED.to_owned(), Some(8)),
+        (format!("{CLOSED}\nreads = 60"), Some(8)),
+        (
+            format!("{CLOSED}\nreads = 60\nwrite_size_mix = [{{ size = \"8KiB\", share = 100 }}]"),
+            Some(8),
+        ),
+        (format!("{CLOSED}\nrate = 4000"), Some(2)),
+        (format!("{CLOSED}\nthink_time = \"1ms\""), Some(3)),
+        (OPEN.to_owned(), None),
+    ];
+    for (load, slots) in loads {
+        let bundle = crate::matrix::matrix(&load, slots);
+        assert_eq!(audit_of_export(&bundle), [""; 0], "{load}");
+    }
+    assert_eq!(audit_of_export(&common::bundle(QUICK)), [""; 0]);
+}
+
+#[test]
+fn fio_json_states_the_depth_of_a_closed_loop_only() {
+    let options = |load: &str| {
+        let json = plimsoll_report::fio_json(&crate::matrix::matrix(load, Some(8)));
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        json["jobs"][0]["job options"].clone()
+    };
+    let closed = options(CLOSED);
+    assert_eq!(closed["ioengine"], "io_uring");
+    assert_eq!((&closed["iodepth"], &closed["numjobs"]), (&"4".into(), &"2".into()));
+    let open = options(OPEN);
+    assert!(open["ioengine"].is_null() && open["rate_iops"].is_string(), "{open}");
+}
+
 #[test]
 fn fio_json_has_what_fio_plot_draws_by() {
     let bundle = common::bundle(QUICK);

@@ -5,6 +5,8 @@
 mod common;
 #[path = "../common/markup.rs"]
 mod markup;
+#[path = "../common/matrix.rs"]
+mod matrix;
 #[path = "../common/studies.rs"]
 mod studies;
 
