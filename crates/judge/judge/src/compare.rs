@@ -65,8 +65,10 @@ impl Side<'_> {
 pub struct SideFigure {
     /// The figure's value in each completed run.
     pub values: Vec<f64>,
+    /// Geometric mean, because the ratio of two sides is the ratio of these means. If a value is not
+    /// above 0, there is no ratio, and this is the arithmetic mean.
     pub mean: Option<f64>,
-    /// 95 % confidence interval of the mean (Student's t).
+    /// 95 % confidence interval of the mean (Student's t, on the logarithms).
     pub interval: Option<[f64; 2]>,
     /// Relative spread of the runs: largest minus smallest value, divided by the mean.
     pub spread: Option<f64>,
@@ -261,13 +263,11 @@ fn metric_as(
     let first = values.first().map_or(&[][..], Vec::as_slice);
     let side = |(at, values): (usize, &Vec<f64>)| {
         let together = repeats(values).ok();
+        let mean = mean(values);
         let mut side = SideFigure {
             values: values.clone(),
-            mean: together.as_ref().map(|t| t.mean),
-            interval: together
-                .as_ref()
-                .and_then(|t| t.interval)
-                .map(|i| unit.possible([i.low, i.high])),
+            mean: mean.map(|(mean, _)| mean),
+            interval: mean.and_then(|(_, interval)| interval).map(|ends| unit.possible(ends)),
             spread: together.and_then(|t| t.spread),
             ratio: None,
             ratio_interval: None,
@@ -294,8 +294,22 @@ fn metric_as(
     Metric { key, name, higher_is_better, estimate, sides, says }
 }
 
+/// Returns the geometric mean with its interval, or the arithmetic mean if a value is not above 0.
+fn mean(values: &[f64]) -> Option<(f64, Option<[f64; 2]>)> {
+    let is_positive = values.iter().all(|value| *value > 0.0);
+    // The logarithm of a single value or of equal values would only add a rounding error.
+    let differ = values.windows(2).any(|pair| pair[0] != pair[1]);
+    let is_geometric = is_positive && differ;
+    let scale = |value: f64| if is_geometric { libm::log(value) } else { value };
+    let unscale = |value: f64| if is_geometric { libm::exp(value) } else { value };
+    let scaled: Vec<f64> = values.iter().map(|value| scale(*value)).collect();
+    let together = repeats(&scaled).ok()?;
+    let interval = together.interval.map(|i| [i.low, i.high].map(unscale));
+    Some((unscale(together.mean), interval))
+}
+
 fn single_ratio(first: &[f64], values: &[f64]) -> Option<f64> {
-    let (a, b) = (Moments::of(first).mean()?, Moments::of(values).mean()?);
+    let (a, b) = (mean(first)?.0, mean(values)?.0);
     (a > 0.0).then(|| b / a)
 }
 
@@ -453,4 +467,25 @@ fn unmatched_acceptances(differences: &[ConditionDifference], accepted: &[String
     };
     let says = |word: &String| format!("--accept {word} had no effect.");
     accepted.iter().filter(stray).map(says).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The arithmetic mean of the second side is larger, and its geometric mean is smaller.
+    #[test]
+    fn the_ratio_is_that_of_the_means() {
+        let values = [vec![34_000.0, 35_000.0, 35_300.0], vec![12_000.0, 36_000.0, 62_000.0]];
+        let called = ("rate".to_owned(), "rate".to_owned());
+        let metric = metric_as(called, true, FigureUnit::PerSecond, &values, false);
+        let [a, b] = &metric.sides[..] else { panic!("two sides") };
+        let (Some(first), Some(second), Some(ratio)) = (a.mean, b.mean, b.ratio) else {
+            panic!("{metric:?}")
+        };
+        assert!(ratio < 0.9 && (second / first - ratio).abs() < 1e-9, "{first} {second} {ratio}");
+        assert!(b.interval.is_some_and(|[low, high]| low < second && second < high), "{b:?}");
+        // Without a ratio, the mean is arithmetic.
+        assert_eq!(mean(&[0.0, 2.0]).map(|(mean, _)| mean), Some(1.0));
+    }
 }

@@ -4,6 +4,7 @@ use plimsoll_judge::compare::{Comparison, Gate, GateFigure, GateOutcome, percent
 
 use crate::comparison::{comparison_document, unit};
 use crate::document::{Block, Document, Headline, Section};
+use crate::study::GEOMETRIC;
 use crate::table::{Cell, Column, Table, Tone};
 
 /// Returns the report of a comparison with its gate: the gate first, then the comparison.
@@ -49,6 +50,7 @@ fn section(gate: &Gate) -> Section {
     ];
     let mut table = Table::new("", columns);
     table.rows = gate.figures.iter().map(row).collect();
+    table.note = GEOMETRIC.to_owned();
     Section::brief(GATE, "Figures with their allowances").with(Block::Table(table))
 }
 

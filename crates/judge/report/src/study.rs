@@ -6,8 +6,8 @@ mod curve;
 mod shape_group;
 mod sweep;
 
-pub(crate) use compare::figure;
 pub use compare::{ComparisonDrawing, unit};
+pub(crate) use compare::{GEOMETRIC, figure};
 pub use curve::Curve;
 pub(crate) use shape_group::{ShapeGroup, reads, size};
 pub use sweep::SweepDrawing;

@@ -14,6 +14,9 @@ use crate::table::{Cell, Column, Table, Tone};
 /// Maximum number of sides that the headline shows.
 const FIGURES_MAX: usize = 4;
 
+/// Note below tables of means and ratios.
+pub(crate) const GEOMETRIC: &str = "means are geometric means of the runs";
+
 /// Chart and table of a comparison's figures.
 pub struct ComparisonDrawing<'a>(pub &'a Comparison);
 
@@ -96,9 +99,13 @@ impl ComparisonDrawing<'_> {
         } else {
             self.wide_table(common.is_some())
         };
-        if let Some(says) = common {
-            table.note = format!("all differences: {says}");
-        }
+        let mut sides = self.0.metrics.iter().flat_map(|metric| &metric.sides);
+        let several = sides.any(|side| side.values.len() > 1);
+        let notes = [
+            common.map(|says| format!("all differences: {says}")),
+            several.then(|| GEOMETRIC.to_owned()),
+        ];
+        table.note = notes.into_iter().flatten().collect::<Vec<_>>().join("; ");
         table
     }
 
