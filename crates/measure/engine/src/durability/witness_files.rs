@@ -43,8 +43,10 @@ pub trait WitnessFiles: Debug + Send + Sync {
 #[derive(Debug)]
 pub struct LocalFiles {
     directory: PathBuf,
-    /// File to which bytes were last appended. The next call usually appends to the same file.
-    appended: Mutex<Option<(String, File)>>,
+    /// File to which bytes were last appended. The next call usually appends to the same file. The
+    /// handle is `None` if a write failed. The file may then end with a part of a record, so
+    /// nothing is appended to it until it is replaced.
+    appended: Mutex<Option<(String, Option<File>)>>,
 }
 
 impl LocalFiles {
@@ -71,7 +73,10 @@ impl WitnessFiles for LocalFiles {
     }
 
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        *self.appended.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // The record of the test is also replaced after a write to another file has failed.
+        let mut appended = self.appended.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = appended.take_if(|(open, file)| open == name || file.is_some());
+        drop(appended);
         let temporary = self.path(&format!(".{name}.new"));
         let mut file = File::create(&temporary)?;
         file.write_all(bytes)?;
@@ -82,15 +87,20 @@ impl WitnessFiles for LocalFiles {
 
     fn append(&self, name: &str, bytes: &[u8], sync: bool) -> io::Result<()> {
         let mut appended = self.appended.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = appended.take().filter(|(open, _)| open == name);
-        let open = || OpenOptions::new().create(true).append(true).open(self.path(name));
-        let mut file = same.map_or_else(open, |(_, file)| Ok(file))?;
-        file.write_all(bytes)?;
-        if sync {
-            file.sync_data()?;
-        }
-        *appended = Some((name.to_owned(), file));
-        Ok(())
+        let mut file = match appended.take() {
+            Some((open, Some(file))) if open == name => file,
+            Some((open, None)) if open == name => {
+                *appended = Some((open, None));
+                return Err(io::Error::other("an earlier write to this file failed"));
+            }
+            _ => OpenOptions::new().create(true).append(true).open(self.path(name))?,
+        };
+        let written = file.write_all(bytes).and_then(|()| match sync {
+            true => file.sync_data(),
+            false => Ok(()),
+        });
+        *appended = Some((name.to_owned(), written.is_ok().then_some(file)));
+        written
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -104,5 +114,27 @@ impl WitnessFiles for LocalFiles {
 
     fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_appended_after_a_failed_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = LocalFiles::create(directory.path()).unwrap().0;
+        std::os::unix::fs::symlink("/dev/full", files.path("acks")).unwrap();
+        let error = files.append("acks", b"record", false).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        // The disk has space again.
+        fs::remove_file(files.path("acks")).unwrap();
+        files.replace("other", b"").unwrap();
+        assert!(files.append("acks", b"record", false).is_err());
+        files.replace("acks", b"").unwrap();
+        files.append("acks", b"record", true).unwrap();
+        files.append("acks", b"record", false).unwrap();
+        assert_eq!(files.read("acks").unwrap(), b"recordrecord");
     }
 }

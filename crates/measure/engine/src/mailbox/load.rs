@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use plimsoll_evidence::observed::GeneratorThread;
-use plimsoll_evidence::run::PhaseKind;
+use plimsoll_evidence::run::{EndKind, PhaseKind};
 use plimsoll_evidence::series::Data;
 use plimsoll_observe::{AccessProfiler, Observer};
 use plimsoll_record::drain;
@@ -36,11 +36,13 @@ impl MailRunState<'_> {
         let stores = store.split(&parts);
         let mut groups = Vec::new();
         let store_id = self.mail.store_directories.manifest.store_id;
+        let witness = self.mail.witness.map(|path| CommitWitness::open(path, store_id));
+        let witness = witness.transpose()?;
         for (store, part) in stores.into_iter().zip(&parts) {
             let mut group = Group::new(store, &part.sessions)
                 .map_err(|error| EngineError::Config(error.to_string()))?;
-            if let Some(path) = self.mail.witness {
-                group.set_witness(Box::new(CommitWitness::open(path, store_id)?));
+            if let Some(witness) = &witness {
+                group.set_witness(Box::new(witness.clone()));
             }
             groups.push(group);
         }
@@ -55,6 +57,7 @@ impl MailRunState<'_> {
             LatestSnapshots::new(&classes, |class| class.group == ClassGroup::Transactional);
         let mut coordinator =
             LoadCoordinator::new(self, &control, &classes, latest, phase, started_ns);
+        coordinator.witness.clone_from(&witness);
         let polling = issue::polling(&coordinator.run.mail.plan.engine, groups.len());
         let stage = Stage { spin_ns: polling.longest_ns, ..coordinator.run.stage.clone() };
         coordinator.run.recording.engine.polling = Some(polling);
@@ -68,6 +71,12 @@ impl MailRunState<'_> {
         let measured = coordinator.measure_phase.is_some();
         let counters = coordinator.finish();
         self.recording.counters = counters;
+        if let Some(witness) = witness {
+            witness.sync();
+            if let Some(failure) = witness.failure() {
+                self.recording.fail(EndKind::Environment, failure);
+            }
+        }
         if measured {
             self.access_profile(ProfiledGroup::merge_profiles(
                 ended.iter().filter_map(|e| e.workload.as_ref()),
@@ -159,6 +168,8 @@ struct LoadCoordinator<'r, 'a> {
     /// [`EndCondition`](crate::end_condition::EndCondition).
     intervals_reported: u64,
     may_end: bool,
+    /// Witness whose failure ends the load.
+    witness: Option<CommitWitness>,
 }
 
 impl<'r, 'a> LoadCoordinator<'r, 'a> {
@@ -191,6 +202,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
             measured_to_ns: BTreeMap::new(),
             intervals_reported: 0,
             may_end: false,
+            witness: None,
         }
     }
 
@@ -240,6 +252,11 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         self.run.mail.watcher.progress(self.kind, &progress);
         if self.run.mail.interrupt.load(Ordering::Relaxed) && self.kind != PhaseKind::Close {
             self.run.note_interrupt();
+            return self.close(false);
+        }
+        let failure = self.witness.as_ref().and_then(CommitWitness::failure);
+        if let Some(failure) = failure.filter(|_| self.kind != PhaseKind::Close) {
+            self.run.recording.fail(EndKind::Environment, failure);
             return self.close(false);
         }
         match self.kind {

@@ -28,6 +28,16 @@ fn plan(data: &Path, databases: u32, workers: u32) -> Plan {
     Plan::parse(&text, "threads.toml").unwrap_or_else(|error| panic!("{error}"))
 }
 
+#[test]
+fn a_witness_that_cannot_be_written_ends_the_run() {
+    let root = tempfile::tempdir_in("/dev/shm").unwrap();
+    let plan = plan(root.path(), 2, 2);
+    let witness = Some(Path::new("/dev/full"));
+    let end = mail::run_with_witness(&plan, root.path(), &mut SilentWatcher, witness).end;
+    assert_eq!(end.kind, EndKind::Environment, "{}", end.says);
+    assert!(end.says.starts_with("writing the witness: "), "{}", end.says);
+}
+
 /// Runs the plan in memory, and removes its files.
 fn run(databases: u32, workers: u32) -> Recording {
     let root = tempfile::tempdir_in("/dev/shm").unwrap();

@@ -11,6 +11,16 @@ use plimsoll_record::recording::Recording;
 
 /// Runs a plan with its state directory below `root`, and removes the run's files.
 pub fn run(plan: &Plan, root: &Path, watcher: &mut dyn Watcher) -> Recording {
+    run_with_witness(plan, root, watcher, None)
+}
+
+/// Does the same as [`run`], and records the commits in a witness.
+pub fn run_with_witness(
+    plan: &Plan,
+    root: &Path,
+    watcher: &mut dyn Watcher,
+    witness: Option<&Path>,
+) -> Recording {
     let plan = plan.resolve();
     let mailbox = plan.workload.mailbox().unwrap();
     let target = &plan.targets[0];
@@ -23,7 +33,7 @@ pub fn run(plan: &Plan, root: &Path, watcher: &mut dyn Watcher) -> Recording {
         store_directories,
         interrupt: &AtomicBool::new(false),
         watcher,
-        witness: None,
+        witness,
         spool: None,
         end_condition: &mut FixedDuration,
     });
