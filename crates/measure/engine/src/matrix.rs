@@ -13,6 +13,7 @@
 //! - [`run`]: the phases, in their order. `load` distributes clients over threads, `coordinator`
 //!   receives events from the threads, and `generator` records the generator's own overhead.
 
+mod alignment;
 pub mod check;
 pub mod condition;
 mod coordinator;

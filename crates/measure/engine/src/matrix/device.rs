@@ -22,7 +22,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use plimsoll_sys::SysError;
-use rustix::fs::{Advice, OFlags, fadvise};
+use rustix::fs::{Advice, OFlags, fadvise, ioctl_blksszget};
 
 use self::labels::{BTRFS_MIRRORS, LABELS};
 use crate::EngineError;
@@ -50,6 +50,8 @@ pub struct Device {
     pub path: PathBuf,
     /// Size of the device in bytes.
     pub size_bytes: u64,
+    /// Smallest unit of direct I/O in bytes; `None` if the kernel does not report it.
+    pub logical_block_bytes: Option<u32>,
     /// True if the run may write to the device.
     pub is_writable: bool,
     /// Open handle of the device. If it was opened with `O_EXCL`, it prevents other exclusive use
@@ -105,6 +107,7 @@ impl Device {
         let file = node.reopen(flags).map_err(|errno| system("open", &errno.into()))?;
         let file = File::from(file);
         let size_bytes = size_bytes(&file).map_err(|error| system("lseek", &error))?;
+        let logical_block_bytes = ioctl_blksszget(&file).ok();
         if write && !destroy.iter().any(|named| named == path) {
             let held =
                 find_data(&file, size_bytes, seed).map_err(|error| system("read", &error))?;
@@ -112,7 +115,8 @@ impl Device {
                 return Err(EngineError::HasData { path: path.clone(), what });
             }
         }
-        Ok(Self { path: path.clone(), size_bytes, is_writable: write, _held: file.into() })
+        let (path, _held) = (path.clone(), file.into());
+        Ok(Self { path, size_bytes, logical_block_bytes, is_writable: write, _held })
     }
 }
 
