@@ -21,7 +21,7 @@ mod generation_map;
 mod load;
 mod locator;
 mod manifest;
-mod probe;
+pub(crate) mod probe;
 mod profiled_group;
 mod run;
 mod run_state;

@@ -17,9 +17,12 @@ use crate::open_target::handles::OwnDirectory;
 const CHUNK_BYTES: u32 = 1 << 20;
 const DEPTH: u32 = 8;
 
+/// Start of the name of the file. The name ends with the id of the process.
+pub(crate) const PREFIX: &str = ".plimsoll-probe-";
+
 /// Writes incompressible data to a new file in `directory` and returns the number of written bytes.
-/// Stops after `duration_ns`, or after `limit_bytes`, or when `interrupt` becomes true. Always
-/// removes the file.
+/// Stops after `duration_ns`, or after `limit_bytes`, or when `interrupt` becomes true. Removes the
+/// name of the file before it writes, so that nothing is left if this process is killed.
 ///
 /// # Errors
 /// Fails if the directory cannot be written, if the file system is full, or if an I/O fails.
@@ -29,34 +32,36 @@ pub fn written_bytes(
     duration_ns: u64,
     interrupt: &AtomicBool,
 ) -> Result<u64, EngineError> {
-    let name = format!(".plimsoll-probe-{}", std::process::id());
+    let name = format!("{PREFIX}{}", std::process::id());
     let path = directory.join(&name);
     let own = OwnDirectory::named(directory)
         .map_err(|error| io("opening a directory", directory, &error))?;
     let held = HeldTarget::of_directories(vec![own]);
     held.create(&path).map_err(|error| EngineError::system("creating a file", error))?;
-    let result = write(&path, &held, limit_bytes, duration_ns, interrupt);
+    let backend = open(&path, &held);
     for own in held.directories() {
         unlinkat(&own.fd, &name, AtFlags::empty())
             .map_err(|errno| io("removing a file", &path, &errno.into()))?;
     }
-    result
+    write(backend?, limit_bytes, duration_ns, interrupt)
 }
 
-fn write(
-    path: &Path,
-    held: &HeldTarget,
-    limit_bytes: u64,
-    duration_ns: u64,
-    interrupt: &AtomicBool,
-) -> Result<u64, EngineError> {
-    let mut backend = Backend::open(BackendConfig {
+fn open(path: &Path, held: &HeldTarget) -> Result<Backend, EngineError> {
+    Backend::open(BackendConfig {
         files: vec![FileSource::existing(path)],
         held: held.clone(),
         arena_bytes: u64::from(CHUNK_BYTES * DEPTH),
         depth: DEPTH,
         ..BackendConfig::default()
-    })?;
+    })
+}
+
+fn write(
+    mut backend: Backend,
+    limit_bytes: u64,
+    duration_ns: u64,
+    interrupt: &AtomicBool,
+) -> Result<u64, EngineError> {
     let start_ns = clock::monotonic_ns();
     let (mut issued, mut written) = (0u64, 0u64);
     let mut free: Vec<u32> = (0..DEPTH).collect();

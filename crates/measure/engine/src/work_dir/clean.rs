@@ -4,6 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, FileType, statat, unlinkat};
+
 use super::find_manifest::read_manifest_in;
 use super::removal::{REMOVING, is_own_directory_in, is_own_if_known};
 use super::{
@@ -11,7 +13,7 @@ use super::{
     sys_error,
 };
 use crate::EngineError;
-use crate::mailbox::{Manifest as Mail, StoreState};
+use crate::mailbox::{Manifest as Mail, StoreState, probe};
 use crate::matrix::manifest::{DataState, Manifest as Data};
 use crate::open_target::handles::{OwnDirectory, TargetDirectory};
 use crate::open_target::openat::names_in;
@@ -19,7 +21,7 @@ use crate::open_target::openat::names_in;
 /// Result of cleaning a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanupReport {
-    /// Paths of the directories that were removed. They belonged to killed runs.
+    /// Paths of the directories and files that were removed. They belonged to killed runs.
     pub removed: Vec<PathBuf>,
     /// Number of interrupted removals that this function completed.
     pub finished: usize,
@@ -40,14 +42,16 @@ pub fn remove_data(
 ) -> Result<CleanupReport, EngineError> {
     let looking = |error| EngineError::system("looking for data", sys_error("open", path, &error));
     let path = path.canonicalize().map_err(looking)?;
-    let (target, own) = match (path.parent(), path.file_name()) {
+    let (target, own, probes) = match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) if is_own_directory(&path) => {
-            (TargetDirectory::open(parent).map_err(looking)?, vec![name.to_owned()])
+            let target = TargetDirectory::open(parent).map_err(looking)?;
+            (target, vec![name.to_owned()], Vec::new())
         }
         _ => {
             let target = TargetDirectory::open(&path).map_err(looking)?;
             let own = own_directories(&target).map_err(looking)?;
-            (target, own)
+            let probes = lost_probes(&target).map_err(looking)?;
+            (target, own, probes)
         }
     };
     // If a process is still running, it holds the lock. A killed process does not hold it.
@@ -55,6 +59,13 @@ pub fn remove_data(
     let finished = finish_removals(&target, None);
     maps::forget(state_directory, &finished);
     let mut cleaned = CleanupReport { finished: finished.len(), ..CleanupReport::default() };
+    for name in probes {
+        let path = target.path.join(&name);
+        unlinkat(&target.fd, &name, AtFlags::empty()).map_err(|errno| {
+            EngineError::system("removing a file", sys_error("unlink", &path, &errno.into()))
+        })?;
+        cleaned.removed.push(path);
+    }
     for name in own {
         if !kept && is_closed(&target, &name) {
             cleaned.kept.push(target.path.join(name));
@@ -101,6 +112,22 @@ fn own_directories(target: &TargetDirectory) -> std::io::Result<Vec<OsString>> {
     Ok(own)
 }
 
+/// Returns the names of the files that killed processes left when they measured how fast the target
+/// is. Newer versions of Plimsoll remove the name of this file before they write to it.
+fn lost_probes(target: &TargetDirectory) -> std::io::Result<Vec<OsString>> {
+    let mut names = names_in(target.fd.as_fd())?;
+    names.retain(|name| {
+        let name = name.to_string_lossy();
+        let id = name.strip_prefix(probe::PREFIX).and_then(|id| id.parse::<u32>().ok());
+        let is_file = || {
+            let found = statat(&target.fd, &*name, AtFlags::SYMLINK_NOFOLLOW);
+            found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile)
+        };
+        id.is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists()) && is_file()
+    });
+    Ok(names)
+}
+
 /// Returns true if a run closed the data. A run leaves closed data only if the user requested that
 /// the run keep its data.
 fn is_closed(target: &TargetDirectory, name: &OsStr) -> bool {
@@ -111,4 +138,24 @@ fn is_closed(target: &TargetDirectory, name: &OsStr) -> bool {
 
 fn manifest<M: DataManifest>(own: &OwnDirectory) -> Option<M> {
     read_manifest_in(own, &own.path).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_a_killed_probe_is_removed() {
+        let (target, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let own = format!("{}{}", probe::PREFIX, std::process::id());
+        // No process has this id: Linux limits ids to 2^22.
+        let lost = format!("{}{}", probe::PREFIX, u32::MAX);
+        let other = format!("{}x", probe::PREFIX);
+        for name in [&own, &lost, &other] {
+            std::fs::write(target.path().join(name), "data").unwrap();
+        }
+        let cleaned = remove_data(target.path(), state.path(), false).unwrap();
+        assert_eq!(cleaned.removed, [target.path().canonicalize().unwrap().join(&lost)]);
+        assert!(target.path().join(own).exists() && target.path().join(other).exists());
+    }
 }
