@@ -103,7 +103,12 @@ fn summarise(found: &[BlockFinding], expected: &[ExpectedBlock]) -> (CutCheck, V
             states.push(BlockState { seen, ..block.state });
             continue;
         };
-        let reordered = latest_survivor > block.newest.map_or(0, |ack| ack.acknowledged);
+        // Other damage, such as a torn or misdirected write, can occur without any reordering.
+        let is_old = matches!(
+            found,
+            BlockFinding::Verdict(Verdict::Damaged(Damage::Lost { .. } | Damage::Stale { .. }))
+        );
+        let reordered = is_old && latest_survivor > block.newest.map_or(0, |ack| ack.acknowledged);
         check.reordered += u64::from(reordered);
         check.acknowledged_during_cut += u64::from(block.newest.is_some_and(|a| a.during_cut));
         if check.damage.len() < LISTED_MAX {
@@ -143,4 +148,36 @@ fn count(blocks: &mut BlockCounts, verdict: &Verdict) -> Option<String> {
         Damage::Unwritten => &mut blocks.unwritten,
     } += 1;
     Some(damage.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Acknowledgement;
+    use super::*;
+
+    #[test]
+    fn only_old_content_proves_that_the_target_reorders_writes() {
+        let written = |block, begun| ExpectedBlock {
+            state: BlockState { acknowledged: 2, issued: 2, seen: false },
+            newest: Some(Acknowledgement {
+                block,
+                generation: 2,
+                begun,
+                acknowledged: begun + 1,
+                during_cut: false,
+            }),
+        };
+        // The write to block 1 began after the acknowledgement of the write to block 0.
+        let expected = [written(0, 1), written(1, 3)];
+        let reordered = |first| {
+            let found = [first, Verdict::Good].map(BlockFinding::Verdict);
+            let check = summarise(&found, &expected).0;
+            assert_eq!((check.blocks.damaged(), check.damage.len()), (1, 1));
+            assert_eq!(check.damage[0].reordered, check.reordered == 1);
+            check.reordered
+        };
+        assert_eq!(reordered(Verdict::Damaged(Damage::Lost { found: 1 })), 1);
+        assert_eq!(reordered(Verdict::Damaged(Damage::Stale { found: 0 })), 1);
+        assert_eq!(reordered(Verdict::Damaged(Damage::Unwritten)), 0);
+    }
 }
