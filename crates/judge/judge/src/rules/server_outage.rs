@@ -19,7 +19,8 @@ pub const RULE: Rule = Rule {
     asks: "did the servers of the target keep answering, without a lost connection or a restart?",
     explains: "For a target behind a network, Plimsoll counts lost connections, measures the time \
                to reconnect, and records whether an NFS server's write verifier changed, which \
-               means that the server restarted (RFC 1813, 3.3.7). If the server answers nothing for \
+               means that the server restarted (RFC 1813, 3.3.7). It also counts S3 requests \
+               that it retried after a server error (429, 500, 503). If the server answers nothing for \
                a second while requests wait, this is also an outage. The run continues, latencies \
                include the lost time, and writes that the server may have lost are sent again. The \
                figures describe a system that failed and recovered, not a working system.",
@@ -41,13 +42,28 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return Some(nfs(outages, silence_ns(bundle), &get));
     }
     let lost = counters.get("s3.disconnects").copied()?;
-    let finding = if lost == 0 {
-        quiet("no connection was lost", silence_ns(bundle))
+    let (retries, slow_downs) = (get("s3.retries"), get("s3.slow_downs"));
+    // The client also retries after other responses that report a temporary error, such as 500.
+    let errors = retries.saturating_sub(lost).saturating_sub(slow_downs);
+    let reasons: Vec<String> = [
+        (lost, "lost their connection"),
+        (slow_downs, "received status 429 or 503, which asks for fewer requests"),
+        (errors, "received another server error"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, reason)| format!("{count} requests {reason}"))
+    .collect();
+    let finding = if reasons.is_empty() {
+        quiet("no connection was lost, and no request was retried", silence_ns(bundle))
     } else {
-        let says = format!("{lost} requests lost their connection and were retried");
-        Finding::new(RULE.id, Outcome::Warn, says).advise("check the object store's log")
+        let says = format!("{}; Plimsoll retried these requests", reasons.join(", "));
+        Finding::new(RULE.id, Outcome::Warn, says).advise(
+            "check the object store's log; if the store limits the request rate, use fewer clients",
+        )
     };
-    Some(finding.with("disconnects", lost).with("retries", get("s3.retries")))
+    let finding = finding.with("disconnects", lost).with("retries", retries);
+    Some(finding.with("slow_downs", slow_downs).with("server_errors", errors))
 }
 
 /// Returns the longest time during which requests waited but none was answered, rounded down to
@@ -137,6 +153,21 @@ mod tests {
         assert_eq!(with(&outage), Some(Outcome::Warn));
         assert_eq!(with(&[("s3.disconnects", 0)]), Some(Outcome::Pass));
         assert_eq!(with(&[("s3.disconnects", 1)]), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn server_errors_are_reported_although_every_request_succeeded_in_the_end() {
+        let mut bundle = fixtures::reads();
+        let counters = [("s3.disconnects", 1), ("s3.retries", 10), ("s3.slow_downs", 7)];
+        for (name, value) in counters {
+            bundle.run.counters.insert(name.to_owned(), value);
+        }
+        let finding = fixtures::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Warn);
+        for says in ["1 requests lost", "7 requests received status 429", "2 requests received"] {
+            assert!(finding.says.contains(says), "{}", finding.says);
+        }
+        assert_eq!(with(&[("s3.disconnects", 0), ("s3.retries", 1)]), Some(Outcome::Warn));
     }
 
     /// Returns a run of NFS reads in which no request is answered for `tenths` tenths of a second.
