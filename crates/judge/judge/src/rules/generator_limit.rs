@@ -23,6 +23,11 @@ const LAG_SHARE_MAX: f64 = 0.1;
 /// reached 11,800 per second; with a CPU quota of 7 %, it waited 84 % and reached 1,800.
 const CPU_WAIT_SHARE_MAX: f64 = 0.3;
 
+/// Minimum duration of a measurement whose CPU times are compared with its duration. In a shorter
+/// measurement, the CPU time before and after it is a large share: a measurement of 0.1 ms "used"
+/// 9,896 % of its CPUs.
+const SHARE_NS_MIN: u64 = 100_000_000;
+
 pub const RULE: Rule = Rule {
     id: "generator-limit",
     asks: "was the load generator the bottleneck?",
@@ -47,6 +52,12 @@ pub const RULE: Rule = Rule {
     check,
 };
 
+/// Returns the duration of the measurement in ns; `None` if it is too short for shares of CPU time.
+fn duration_ns(bundle: &Bundle) -> Option<f64> {
+    let duration_ns = measured(bundle)?.duration_ns;
+    (duration_ns >= SHARE_NS_MIN).then_some(duration_ns as f64)
+}
+
 /// Returns the share of the available CPU time that the generator used, without clock polling;
 /// `None` if unknown.
 pub fn busy_share(bundle: &Bundle) -> Option<f64> {
@@ -55,14 +66,14 @@ pub fn busy_share(bundle: &Bundle) -> Option<f64> {
     let used_ns = (generator.user_ns? + generator.system_ns?).saturating_sub(spun_ns);
     let cpus = u64::from(bundle.run.engine.threads.max(1))
         .min(u64::from(bundle.environment.cpus.unwrap_or(u32::MAX)));
-    Some(used_ns as f64 / (measured(bundle)?.duration_ns as f64 * cpus as f64))
+    Some(used_ns as f64 / (duration_ns(bundle)? * cpus as f64))
 }
 
 /// Returns the share of the time in which the busiest thread of the generator worked; `None` if
 /// unknown.
 fn thread_share(bundle: &Bundle) -> Option<f64> {
     let generator = &bundle.observed.generator;
-    let duration_ns = measured(bundle)?.duration_ns as f64;
+    let duration_ns = duration_ns(bundle)?;
     let shares = generator.threads.iter().map(|thread| {
         let used_ns = thread.user_ns.saturating_add(thread.system_ns);
         used_ns.saturating_sub(thread.spun_ns.unwrap_or(0)) as f64 / duration_ns
@@ -74,7 +85,7 @@ fn thread_share(bundle: &Bundle) -> Option<f64> {
 /// Returns the share of the time in which a thread of the generator was runnable but had no CPU, for
 /// the thread that waited longest; `None` if unknown.
 fn cpu_wait_share(bundle: &Bundle) -> Option<f64> {
-    let duration_ns = measured(bundle)?.duration_ns as f64;
+    let duration_ns = duration_ns(bundle)?;
     let waits = bundle.observed.generator.threads.iter().filter_map(|thread| thread.cpu_wait_ns);
     waits.max().map(|wait_ns| wait_ns as f64 / duration_ns)
 }
@@ -215,6 +226,21 @@ mod tests {
         bundle.observed.generator.busiest_thread_share = Some(0.91);
         assert!(at_limit(&bundle));
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn the_cpu_time_of_a_very_short_measurement_is_not_compared_with_its_duration() {
+        let mut bundle = fixtures::reads();
+        bundle.observed.generator.threads = vec![thread(100, 0)];
+        bundle.observed.generator.threads[0].cpu_wait_ns = Some(100 * SECOND_NS);
+        (bundle.observed.generator.user_ns, bundle.observed.generator.system_ns) =
+            (Some(100 * SECOND_NS), Some(0));
+        assert!(at_limit(&bundle));
+        for phase in &mut bundle.run.phases {
+            phase.duration_ns = SHARE_NS_MIN - 1;
+        }
+        assert_eq!((busy_share(&bundle), thread_share(&bundle)), (None, None));
+        assert!(!at_limit(&bundle));
     }
 
     /// A lag of 90 µs limits a load of short I/Os, but not a load that also contains long flushes.
