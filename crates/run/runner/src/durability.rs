@@ -4,6 +4,8 @@
 mod command;
 mod phase;
 mod remote_witness;
+#[cfg(test)]
+mod tests;
 mod witness_place;
 
 use std::fs;
@@ -133,17 +135,8 @@ pub fn carry_out(
             test.evidence.interrupted = true;
             break;
         }
-        let cut = test.cut(ready, listener).map_err(|error| {
-            let removal = match &request.place {
-                TargetPlace::Nfs(_) => "the directory `plimsoll-durability-…` in the export",
-                TargetPlace::S3(_) => "the objects below `plimsoll-durability-…/` in the bucket",
-                _ => "the data with `plimsoll clean`",
-            };
-            error.hint(format!(
-                "the test's data is still on the target: run `plimsoll durability` with the same \
-                 settings and --resume, or remove {removal}"
-            ))
-        })?;
+        let left = data_left(&request.place);
+        let cut = test.cut(ready, listener).map_err(|error| error.hint(left.clone()))?;
         match cut {
             Some(next) => ready = next,
             None => {
@@ -151,6 +144,10 @@ pub fn carry_out(
                 test.save()?;
                 if test.evidence.interrupted && !request.keep {
                     test.remove_data()?;
+                    // Without the data, this load cannot be verified.
+                    test.witness.forget(test.next_number());
+                } else if test.evidence.cuts.last().is_some_and(|cut| cut.not_restored.is_some()) {
+                    listener.warn(&left);
                 }
                 return Ok(test.evidence);
             }
@@ -252,7 +249,8 @@ impl<'a> Test<'a> {
         self.evidence.cuts.last().map_or(1, |cut| cut.number + 1)
     }
 
-    /// Verifies the target after the cut during which the earlier process ended.
+    /// Verifies the target after the cut during which the earlier process ended, or after which the
+    /// target did not become available again. Returns `None` if the test has ended.
     fn resume(
         &mut self,
         listener: &mut dyn Listener,
@@ -261,11 +259,41 @@ impl<'a> Test<'a> {
         let same_boot = boot_id == self.evidence.boot_id;
         self.evidence.boot_id = boot_id;
         let number = self.next_number();
-        let cut = TargetCut { number, resumed: true, same_boot, ..TargetCut::default() };
+        let cut = match self.evidence.cuts.pop_if(|cut| cut.not_restored.is_some()) {
+            // The witness contains the load of this cut. Only the check is missing.
+            Some(cut) => TargetCut { not_restored: None, ..cut },
+            None if self.has_load(number)? => {
+                TargetCut { number, resumed: true, same_boot, ..TargetCut::default() }
+            }
+            None => {
+                listener.warn(&format!(
+                    "this test has ended, so nothing was read or written: {}. Its verdict has not \
+                     changed. For a new test, specify another directory for the witness.",
+                    self.end_reason()
+                ));
+                return Ok(None);
+            }
+        };
         listener.say("reading back the data that the load wrote before the interruption");
         let ready = self.verify(cut, None, None, listener)?;
         self.save()?;
         Ok(ready)
+    }
+
+    fn has_load(&self, number: u64) -> Result<bool, RunnerError> {
+        self.witness.has_acknowledgements(number).map_err(|error| witness_error(&error))
+    }
+
+    /// Returns the reason why no load followed the last recorded cut.
+    fn end_reason(&self) -> &'static str {
+        let last = self.evidence.cuts.last().and_then(|cut| cut.check.as_ref());
+        if judge(&self.evidence).cuts >= self.evidence.settings.cuts {
+            "all required cuts are valid"
+        } else if last.is_some_and(|check| check.file_lost) {
+            "the tested file was lost"
+        } else {
+            "it was interrupted before the next load, or too many cuts in a row were not valid"
+        }
     }
 
     /// Applies load to the target, cuts it off, restores it, and verifies its data. Returns `None`
@@ -366,12 +394,17 @@ impl<'a> Test<'a> {
     ) -> Result<Option<PreparedTarget>, RunnerError> {
         let (states, acks) =
             self.witness.read(cut.number).map_err(|error| witness_error(&error))?;
+        // If the process ended, each of its threads may have written one more batch than the witness
+        // recorded. The witness also does not record the batch that was in flight when the cut
+        // command ended, and those that were acknowledged later.
+        let after = u32::try_from(cut.acknowledged_after).unwrap_or(u32::MAX);
+        let unrecorded = if cut.resumed { 1 } else { after.saturating_add(2) };
         let mut expected = ExpectedBlock::combine(&states, &acks);
         for (number, block) in expected.iter_mut().enumerate() {
             let state = &mut block.state;
-            // If the process ended, it may have written one more batch than the witness recorded.
             let known = issued.and_then(|all| all.get(number)).copied();
-            state.issued = known.unwrap_or(state.issued.saturating_add(1)).max(state.issued);
+            let issued = known.unwrap_or(state.issued.saturating_add(unrecorded));
+            state.issued = issued.max(state.issued);
         }
         if cut.resumed {
             cut.acknowledged = acks.len() as u64;
@@ -440,6 +473,25 @@ impl<'a> Test<'a> {
             }
         }
     }
+}
+
+/// Describes where the data of a test is that did not finish, and how to continue or remove it.
+fn data_left(place: &TargetPlace) -> String {
+    let removal = match place {
+        TargetPlace::Nfs(_) => "remove the directory `plimsoll-durability-…` in the export".into(),
+        TargetPlace::S3(_) => {
+            "remove the objects below `plimsoll-durability-…/` in the bucket".into()
+        }
+        TargetPlace::Device(_) => "use the device for other data".into(),
+        TargetPlace::Directory(path) => {
+            let path = path.display();
+            format!("remove {path}/plimsoll-durability with `plimsoll clean {path}`")
+        }
+    };
+    format!(
+        "the test's data is still on the target: run `plimsoll durability` with the same settings \
+         and --resume, or {removal}"
+    )
 }
 
 /// Converts an error of the witness. Such an error does not mean that the target failed.

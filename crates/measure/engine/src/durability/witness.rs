@@ -219,6 +219,21 @@ impl Witness {
         Ok((states, found))
     }
 
+    /// Returns true if the witness contains the acknowledgements before a power cut.
+    ///
+    /// # Errors
+    /// Fails if the witness cannot be read.
+    pub fn has_acknowledgements(&self, cut: u64) -> Result<bool, EngineError> {
+        let name = acks_name(cut);
+        match self.files.read(&name) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => {
+                Err(failed("reading the witness", "read", &self.files.path(&name), &error))
+            }
+        }
+    }
+
     /// Removes the file of acknowledgements of a power cut that has been verified.
     pub fn forget(&self, cut: u64) {
         // If the file cannot be removed, it does no harm.
