@@ -323,7 +323,9 @@ impl EngineError {
                 "read the kernel's log (dmesg) or, if the target is on a server, the server's log; \
                  the target failed, not the test"
             }
-            ErrorKind::Device if matches!(self, Self::Remote { .. }) => REMOTE_HINT,
+            ErrorKind::Device | ErrorKind::Denied if matches!(self, Self::Remote { .. }) => {
+                REMOTE_HINT
+            }
             ErrorKind::NoSpace => {
                 "free some space on the file system, or use a smaller data set in the plan"
             }
@@ -404,9 +406,11 @@ mod tests {
         let error = EngineError::Transfer { doing, path, offset_bytes, errno: libc::EIO };
         assert_eq!(error.kind(), ErrorKind::Device);
         assert!(error.to_string().starts_with("writing /x at byte 4096: "), "{error}");
-        let (doing, says, errno) = (String::new(), String::new(), Some(libc::ETIMEDOUT));
-        let silent = EngineError::Remote { doing, says, errno };
-        assert!(silent.hint().starts_with("check that the server is running"));
+        for errno in [libc::ETIMEDOUT, libc::EACCES] {
+            let (doing, says, errno) = (String::new(), String::new(), Some(errno));
+            let remote = EngineError::Remote { doing, says, errno };
+            assert!(remote.hint().starts_with("check that the server is running"));
+        }
         let silent = EngineError::Abandoned { what: "a file".into(), after_ns: 1 };
         assert!(silent.hint().contains("the server's log"));
     }

@@ -76,7 +76,13 @@ impl WitnessPlace {
                 opened.map(|(files, is_new)| (Arc::new(files) as _, is_new))
             }
         };
-        opened.map_err(|error| self.not_created(&error))
+        opened.map_err(|error| match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                RunnerError::environment(format!("cannot create {self}: {error}"))
+                    .hint("free some space on the disk of the witness")
+            }
+            _ => self.not_created(&error),
+        })
     }
 
     fn not_created(&self, error: &dyn Display) -> RunnerError {
