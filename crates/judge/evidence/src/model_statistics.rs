@@ -127,8 +127,8 @@ pub struct Station {
     pub name: String,
     /// Number of servers of the station.
     pub servers: u32,
-    /// True if the station can be busy and thus has a utilisation; false for delays, gates and
-    /// buckets.
+    /// True if the station has a utilisation: a server can be busy, and a bucket limits a rate. False
+    /// for delays and gates.
     pub queues: bool,
     /// Number of busy servers, integrated over time.
     pub busy_ns: u64,

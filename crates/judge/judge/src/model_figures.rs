@@ -13,7 +13,7 @@ pub struct Stations {
     pub name: String,
     pub stations: u64,
     pub servers: u32,
-    /// Mean busy share; `None` for delays, gates and buckets.
+    /// Mean busy share; `None` for delays and gates.
     pub utilisation: Option<f64>,
     /// Busy share of the busiest station.
     pub utilisation_max: Option<f64>,
@@ -71,9 +71,21 @@ pub fn stations(inside: &ModelStatistics, window_ns: u64) -> Vec<Stations> {
     all
 }
 
-/// Returns the busiest stations, which limit the rate. `None` if nothing queues.
+/// Utilisation above which a bucket spends the credit that it had before the window. Buckets that
+/// store credit for some milliseconds exceed 1 slightly.
+const SPENDS_CREDIT: f64 = 1.02;
+
+/// Returns the busiest stations, which limit the rate. `None` if nothing queues. A bucket that has
+/// credit does not limit the rate.
 pub fn bottleneck(inside: &ModelStatistics, window_ns: u64) -> Option<Stations> {
-    stations(inside, window_ns).into_iter().find(|group| group.utilisation_max.is_some())
+    let is_limit = |group: &Stations| group.utilisation_max.is_some_and(|u| u <= SPENDS_CREDIT);
+    stations(inside, window_ns).into_iter().find(is_limit)
+}
+
+/// Returns the buckets that spend credit faster than it accumulates.
+pub fn spending(inside: &ModelStatistics, window_ns: u64) -> Option<Stations> {
+    let spends = |group: &Stations| group.utilisation_max.is_some_and(|u| u > SPENDS_CREDIT);
+    stations(inside, window_ns).into_iter().next().filter(spends)
 }
 
 /// Returns the sources of the reads (or the destinations of the writes) of all nodes, with counts
@@ -210,6 +222,26 @@ mod tests {
         assert_eq!(mean_ns, 100.0);
         assert_eq!((parts[0].waited_ns, parts[0].served_ns, parts[0].share), (50.0, 25.0, 0.75));
         assert_eq!(parts.iter().map(|p| p.waited_ns + p.served_ns).sum::<f64>(), mean_ns);
+    }
+
+    #[test]
+    fn a_bucket_with_credit_is_not_the_bottleneck() {
+        let mut inside = inside();
+        let bucket = |name: &str, busy_ns| Station {
+            name: name.to_owned(),
+            servers: 1,
+            queues: true,
+            busy_ns,
+            visits: 10,
+            ..Station::default()
+        };
+        inside.stations.push(bucket("limit.peak", 1_001));
+        inside.stations.push(bucket("limit.credit", 2_000));
+        let most = bottleneck(&inside, 1_000).map(|group| group.busiest);
+        assert_eq!(most.as_deref(), Some("limit.peak"));
+        let spent = spending(&inside, 1_000).map(|group| group.busiest);
+        assert_eq!(spent.as_deref(), Some("limit.credit"));
+        assert_eq!(spending(&self::inside(), 1_000), None);
     }
 
     #[test]

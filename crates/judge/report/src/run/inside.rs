@@ -5,7 +5,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::model_statistics::{ErrorBand, ModelStatistics};
 use plimsoll_judge::figures::measured;
 use plimsoll_judge::model_figures::{
-    Stations, bottleneck, contributions, describe_bottleneck, shares, stations,
+    Stations, bottleneck, contributions, describe_bottleneck, shares, spending, stations,
 };
 use serde_json::{Value, json};
 
@@ -65,6 +65,17 @@ pub fn explain(bundle: &Bundle, depth: Depth) -> Section {
     section = section.with(Block::Words(sentence(&describe_bottleneck(inside, window_ns))));
     if let Some(most) = bottleneck(inside, window_ns) {
         section = section.with(Block::Words(limit(&most)));
+        if let Some(says) = longest_wait(inside, &most) {
+            section = section.with(Block::Words(says));
+        }
+    }
+    if let Some(bucket) = spending(inside, window_ns) {
+        section = section.with(Block::Words(format!(
+            "{} spends credit {:.2} times as fast as credit accumulates: this rate cannot be \
+             sustained.",
+            bucket.busiest,
+            bucket.utilisation_max.unwrap_or(0.0)
+        )));
     }
     section = section.with(Block::List(errors(bundle, inside)));
     section = section.with(Block::Table(places(inside)));
@@ -92,6 +103,22 @@ fn limit(most: &Stations) -> String {
         most.busiest,
         1.0 / utilisation
     )
+}
+
+/// Names the station at which operations wait for more than half of their latency, if it is not the
+/// bottleneck. A gate has no utilisation, so it cannot be the bottleneck.
+fn longest_wait(inside: &ModelStatistics, most: &Stations) -> Option<String> {
+    let parts = inside.paths.iter().flat_map(|path| path.parts.iter().map(move |p| (path, p)));
+    let (path, part) = parts.max_by_key(|(_, part)| part.waited_ns_sum)?;
+    let share = part.waited_ns_sum as f64 / path.latency_ns_sum.max(1) as f64;
+    (share > 0.5 && part.station != most.name).then(|| {
+        format!(
+            "Operations wait longest at {}: {:.0} % of the mean latency of {}.",
+            part.station,
+            100.0 * share,
+            one_of(&path.operation)
+        )
+    })
 }
 
 fn places(inside: &ModelStatistics) -> Table {
@@ -250,6 +277,29 @@ pub fn explained_json(evidence: &Bundle) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_evidence::model_statistics::{Part, Path};
+
+    #[test]
+    fn a_gate_at_which_operations_wait_is_named() {
+        let part = |station: &str, waited_ns_sum| Part {
+            station: station.to_owned(),
+            waited_ns_sum,
+            ..Part::default()
+        };
+        let mut inside = ModelStatistics::default();
+        inside.paths.push(Path {
+            operation: "read".to_owned(),
+            traced: 4,
+            latency_ns_sum: 100,
+            parts: vec![part("pool.reads*", 70), part("drive.*", 10)],
+        });
+        let most = |name: &str| Stations { name: name.to_owned(), ..Stations::default() };
+        assert_eq!(
+            longest_wait(&inside, &most("drive.*")).as_deref(),
+            Some("Operations wait longest at pool.reads*: 70 % of the mean latency of a read.")
+        );
+        assert_eq!(longest_wait(&inside, &most("pool.reads*")), None);
+    }
 
     #[test]
     fn operations_have_the_article_that_they_take() {

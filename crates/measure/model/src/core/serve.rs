@@ -154,6 +154,7 @@ impl Sim {
     pub(super) fn served(&mut self, index: u32) {
         let now_ns = self.now_ns;
         let target = self.leave(index);
+        let amount = self.tokens[index].amount;
         let station = &mut self.stations[target as usize];
         match station.discipline {
             Discipline::Fcfs { .. } | Discipline::Disordered { .. } => match self.dequeue(target) {
@@ -167,6 +168,10 @@ impl Sim {
             },
             Discipline::Disk(_) => self.start_disk(target),
             Discipline::Delay => station.busy -= 1,
+            // A bucket has no server. It counts the time in which the passed tokens accumulate.
+            Discipline::Bucket { ns_per_token, .. } => {
+                station.stats.busy_ns += (amount as f64 * ns_per_token) as u64;
+            }
             _ => {}
         }
     }

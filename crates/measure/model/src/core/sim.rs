@@ -208,6 +208,12 @@ impl Sim {
     pub fn in_flight(&self) -> usize {
         self.slots.len()
     }
+    /// Returns true if a station has a utilisation: a queue with servers, or a bucket. The
+    /// utilisation of a bucket is the used share of its rate; it is above 1 while credit is spent.
+    pub fn has_utilisation(&self, station: StationId) -> bool {
+        !self.is_delay(station) || self.is_limit(station)
+    }
+
 
     /// Starts an I/O with the steps of `program`, and empties `program` without freeing its memory.
     pub fn submit(&mut self, tag: u64, class: u16, program: &mut Program) {

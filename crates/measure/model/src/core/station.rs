@@ -72,7 +72,8 @@ pub struct StationStats {
     pub departures: u64,
     /// Number of departures of background work. `departures` includes them.
     pub background_departures: u64,
-    /// Number of busy servers, integrated over time.
+    /// Number of busy servers, integrated over time. For a bucket: time in which the tokens of the
+    /// visits that ended accumulate.
     pub busy_ns: u64,
     /// Number of customers that wait or are served, integrated over time.
     pub area_ns: u64,

@@ -87,7 +87,7 @@ impl Gauges {
             if now.area_ns == before.area_ns && now.arrivals == before.arrivals {
                 continue;
             }
-            if !sim.is_delay(id) {
+            if sim.has_utilisation(id) {
                 let busy = (now.busy_ns - before.busy_ns) as f64 / (length * servers);
                 push(format!("model.{name}.utilisation"), busy);
             }
@@ -136,7 +136,7 @@ impl Gauges {
             model_statistics::Station {
                 name: sim.name(id).to_owned(),
                 servers: sim.servers(id),
-                queues: !sim.is_delay(id),
+                queues: sim.has_utilisation(id),
                 busy_ns: stats.busy_ns,
                 customers_ns: stats.area_ns,
                 sojourn_ns: stats.sojourn_ns,

@@ -64,8 +64,8 @@ pub struct Contribution {
 pub struct StationResult {
     pub name: String,
     pub servers: u32,
-    /// True for a server with a queue; false for delays, gates and buckets, which have no
-    /// utilisation.
+    /// True for a server with a queue, and for a bucket, which limits a rate; false for delays and
+    /// gates, which have no utilisation.
     pub queues: bool,
     /// Share of the station's servers that were busy, averaged over the window.
     pub utilisation: f64,
@@ -99,7 +99,7 @@ impl RunResult {
         (!all.is_empty()).then(|| all.value_at_percentile(percentile))
     }
 
-    /// Returns the station that limits the rate. This is the queueing station with the highest
+    /// Returns the station that limits the rate. This is the server or bucket with the highest
     /// utilisation.
     pub fn bottleneck(&self) -> Option<&StationResult> {
         self.stations

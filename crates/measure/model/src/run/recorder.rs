@@ -87,7 +87,7 @@ impl Recorder {
                 StationResult {
                     name: sim.name(id).to_owned(),
                     servers,
-                    queues: !sim.is_delay(id),
+                    queues: sim.has_utilisation(id),
                     utilisation: stats.busy_ns as f64 / (elapsed_ns as f64 * f64::from(servers)),
                     customers_mean: stats.area_ns as f64 / elapsed_ns as f64,
                     visits_per_s: stats.departures as f64 / seconds,
