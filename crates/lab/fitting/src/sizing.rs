@@ -6,7 +6,7 @@ use plimsoll_evidence::model_statistics::{ErrorBand, ModelRecord};
 use plimsoll_model::run::ConfiguredModel;
 use plimsoll_model::size::{
     Disagreement, LINE_GAP, LINE_RANGE, OTHER_LINE_GAP, SizeError, SizeRequest, SizeTrial, Sizing,
-    size,
+    checks_capacity, size,
 };
 use plimsoll_report::chart::plot::Dot;
 use plimsoll_report::chart::{Axis, Mark, Plot, Rule};
@@ -132,6 +132,7 @@ impl Answer {
             value["failed_nodes"] = json!(failed.nodes);
             value
         });
+        value["capacity_checked"] = json!(checks_capacity(&self.model));
         value["modelled_over_published"] = json!(self.record);
         value
     }
@@ -236,6 +237,15 @@ fn disagreement(sizing: &Sizing, smallest: u64) -> Option<String> {
     ))
 }
 
+/// Returns a sentence if the sizing did not check whether the data fits.
+fn unchecked_capacity(model: &ConfiguredModel) -> Option<String> {
+    (!checks_capacity(model)).then(|| {
+        "The size may be too small to store the data: the model does not state the capacity of its \
+         devices."
+            .to_owned()
+    })
+}
+
 /// Returns sentences about the possible error of each figure, and about the conditions under which
 /// the model was never checked.
 fn uncertainty(
@@ -327,6 +337,7 @@ fn document(
                 100.0 * least.utilisation.unwrap_or(0.0)
             );
             remarks.extend(disagreement(sizing, least.size));
+            remarks.extend(unchecked_capacity(model));
             remarks.extend(uncertainty(model, &sizing.field, least, record, required));
             (format!("MODELLED: {} = {}", sizing.field, least.size), says)
         }
@@ -410,8 +421,8 @@ fn sizes(sizing: &Sizing) -> Table {
     }
     let percent = |gap: f64| format!("{:.0} %", 100.0 * (gap - 1.0));
     table.note = format!(
-        "each size is simulated for 12,000 operations of a mail store in steady state, starting \
-         with initial caches; a load line is the highest simulated load within the limits, and a \
+        "each size is simulated for 12,000 operations of a mail store, starting with initial caches, \
+         without burst credit, and with write logs that drain as fast as they fill; a load line is the highest simulated load within the limits, and a \
          load that is {} higher ({} for the smallest size that passes) exceeds them; loads above {} \
          times the required load are not simulated",
         percent(OTHER_LINE_GAP),
@@ -511,6 +522,36 @@ mod tests {
         };
         let set = set.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned()));
         Question { model, set: set.collect(), failed_nodes, request }
+    }
+
+    #[test]
+    fn a_size_sustains_the_load_after_its_burst_credit() {
+        // The volume has credit for 3,000 I/Os/s, but accumulates credit for only 1,500.
+        let mut volume = question("cloud-volume", &[], None, ("store.count", 1, 2));
+        volume.request.load.rate_ios_per_s = 2_000.0;
+        let json = volume.clone().answer().unwrap().as_json();
+        assert!(json["smallest"].is_null(), "{json}");
+        volume.request.load.rate_ios_per_s = 1_000.0;
+        let answer = volume.answer().unwrap();
+        let json = answer.as_json();
+        assert_eq!(json["smallest"], 1, "{json}");
+        assert_eq!(json["next_bottleneck"], "limit.credit", "{json}");
+        assert_eq!(json["capacity_checked"], false);
+        let report = plimsoll_report::text::document(&answer.document(), &Default::default());
+        assert!(report.contains("may be too small to store"), "{report}");
+    }
+
+    #[test]
+    fn a_size_stores_the_data() {
+        let disks = |mailbox_bytes: u64| {
+            let mut disks = question("single-hdd", &[], None, ("hdd.count", 1, 4));
+            disks.request.load.database_bytes = mailbox_bytes;
+            disks.answer().unwrap().as_json()
+        };
+        let json = disks(10_000_000_000_000);
+        assert_eq!((&json["smallest"], &json["capacity_checked"]), (&json!(3), &json!(true)));
+        assert!(json["tried"][0]["why"].as_str().unwrap().contains("does not fit"), "{json}");
+        assert!(disks(100_000_000_000_000)["smallest"].is_null());
     }
 
     #[test]

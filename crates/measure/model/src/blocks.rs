@@ -30,7 +30,7 @@ pub mod ssd;
 mod streams;
 mod tier;
 
-pub use context::{Block, Builder, Context};
+pub use context::{Block, Builder, Context, SteadyWrites};
 pub use inside::{NodeCounters, Source, Tally};
 pub use losses::{Change, Component};
 pub use request::{Action, Request};
@@ -81,7 +81,7 @@ pub(crate) fn keeps_data(kind: Option<&str>) -> bool {
 
 /// Returns true if a block of this kind must be informed before the run where the data is placed.
 pub(crate) fn keeps_layout(kind: Option<&str>) -> bool {
-    matches!(kind, Some("metadata" | "raid" | "records" | "replicate" | "ssd" | "tier"))
+    matches!(kind, Some("metadata" | "oplog" | "raid" | "records" | "replicate" | "ssd" | "tier"))
 }
 
 /// Creates a block from its table in the model file.

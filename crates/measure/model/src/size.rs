@@ -3,6 +3,10 @@
 //! computes the next bottleneck, and for each size the highest load within the limits (the load
 //! line).
 //!
+//! A size is simulated for seconds, but must sustain the load for years. The simulation therefore
+//! starts in the state that the system reaches after hours of the load: no burst credit is left,
+//! burst areas of flash are full, and write logs drain as fast as they fill.
+//!
 //! The search doubles the size until a size passes, and then halves the gap between the largest
 //! size that failed and the smallest size that passed. Each size is simulated at the required load.
 //! A size for which no system can be built, such as fewer nodes than copies, fails. A mean of few
@@ -18,7 +22,7 @@
 
 mod load;
 
-pub use load::{MailLoad, lay_out, simulate};
+pub use load::{MailLoad, lay_out, settle, simulate};
 
 use crate::parallel::side_by_side;
 use crate::run::ConfiguredModel;
@@ -138,6 +142,9 @@ const LINE_STEP_MAX: f64 = 2.0;
 /// Utilisation above which a station counts as saturated. The queue of such a station would grow
 /// for longer than the simulated time.
 const FULL: f64 = 0.98;
+/// Share of the logged bytes above which a growth of the write logs is more than a fluctuation of
+/// their drains.
+const LOG_GROWTH_MAX: f64 = 0.1;
 
 /// Searches for the smallest size that sustains the load within its limits.
 ///
@@ -310,21 +317,13 @@ fn laid_out(
     spec.assign(field, &size.to_string())?;
     let mut system = System::build(spec, requested.seed)?;
     lay_out(&mut system, &requested.load);
-    let mut fullest = 0.0f64;
-    system.readings(&mut |_, _, reading, value| {
-        if reading == "fullest_node_share" {
-            fullest = fullest.max(value);
-        }
-    });
-    if fullest > 1.0 {
-        let percent = 100.0 * fullest;
-        let says = format!(
-            "the data does not fit: the data of the fullest node needs {percent:.0} % of the node's \
-             capacity"
-        );
-        return Ok(Err(says));
-    }
-    Ok(Ok(system))
+    Ok(system.overfull().map_or(Ok(system), Err))
+}
+
+/// Returns true if the model states the capacity of its devices or nodes, so that a sizing checks
+/// whether the data fits.
+pub fn checks_capacity(model: &ConfiguredModel) -> bool {
+    model.build(1).is_ok_and(|system| system.fullest_share().is_some())
 }
 
 /// Simulates one load on a system. The data is already placed on the system, but the system has not
@@ -335,10 +334,14 @@ fn point(
     rate_ios_per_s: f64,
 ) -> Result<Point, String> {
     let load = MailLoad { rate_ios_per_s, ..requested.load };
+    settle(&mut system, &load);
     let Some(measured) = simulate(&mut system, load, WARM_UP_OPS, MEASURE_OPS, requested.seed)
     else {
         return Err("the load is not sustained: queues grow without limit".to_owned());
     };
+    if system.log_growth_share() > LOG_GROWTH_MAX {
+        return Err("the load is not sustained: write logs fill faster than they drain".to_owned());
+    }
     let mean = |name: &str| measured.latency_ns_mean(|class| class.name == name);
     let busiest = measured.bottleneck();
     Ok(Point {

@@ -6,6 +6,7 @@ mod components;
 
 use crate::blocks::{
     Action, Bits, Block, BlockRef, Blocks, Context, Launch, NodeCounters, Request, Source,
+    SteadyWrites,
 };
 use crate::core::{Happening, Program, Sim};
 use crate::spec::Spec;
@@ -52,6 +53,8 @@ pub struct System {
     failed: std::ops::Range<u16>,
     keeps_layout: bool,
     has_layout: bool,
+    /// For each node: number of bytes that were placed from this node before the run.
+    laid_bytes: Vec<f64>,
     /// For each file: true if the file contained no data before the run. Such a file has data only
     /// in units that the run has written.
     empty: Vec<bool>,
@@ -162,6 +165,9 @@ impl System {
                 let end = (start + step).min(size_bytes);
                 if start < end {
                     let mut request = Request::new(Action::Write, file, start, end - start);
+        for &(_, size_bytes, node) in files {
+            self.laid_bytes[usize::from(node)] += size_bytes as f64;
+        }
                     request.node = node;
                     request.sequential = true;
                     self.lay(&request);
@@ -215,6 +221,51 @@ impl System {
     }
 
     /// Calls `each` for every station visit in the program of a request. The program does not run.
+    /// Returns the share of the capacity of the fullest node that the placed data needs. It is above
+    /// 1 if the data does not fit. `None` if the model does not state the capacity of its devices.
+    pub fn fullest_share(&self) -> Option<f64> {
+        let Blocks { strides, instances, nodes, .. } = &self.blocks;
+        if let Some(block) = strides.iter().position(|stride| *stride == 0) {
+            return instances.get(block * nodes)?.as_ref()?.fullest_share(&self.blocks);
+        }
+        let share = |(node, laid): (usize, &f64)| {
+            Some(laid / self.blocks.capacity_bytes(self.entry, node as u16)?)
+        };
+        self.laid_bytes
+            .iter()
+            .enumerate()
+            .map(share)
+            .try_fold(0.0, |most, share| share.map(|share| f64::max(most, share)))
+    }
+
+    /// Returns the reason why the placed data does not fit; `None` if it fits, or if the capacity is
+    /// unknown.
+    pub fn overfull(&self) -> Option<String> {
+        let share = self.fullest_share().filter(|share| *share > 1.0)?;
+        let node = if self.nodes() > 1 { "of the fullest node " } else { "" };
+        Some(format!(
+            "the data does not fit: the data {node}needs {:.0} % of the capacity",
+            (100.0 * share).ceil()
+        ))
+    }
+
+    /// Puts the system in the state that it has after a load has run for hours. The data must be
+    /// placed already, and no I/O may have been submitted.
+    pub fn settle(&mut self, writes: &[SteadyWrites]) {
+        let Self { blocks, sim, .. } = self;
+        for instance in blocks.instances.iter_mut().flatten() {
+            instance.settle(writes, &mut |station, amount| sim.take_now(station, amount));
+        }
+    }
+
+    /// Returns the share of the bytes stored in write logs by which the logs grew during the run. A
+    /// log that keeps growing becomes full, which no short simulation shows.
+    pub fn log_growth_share(&self) -> f64 {
+        let logs = self.blocks.instances.iter().flatten().filter_map(|b| b.logged_bytes());
+        let (stored, drained) = logs.fold((0, 0), |(s, d), log| (s + log.0, d + log.1));
+        stored.saturating_sub(drained) as f64 / stored.max(1) as f64
+    }
+
     /// Demand analysis uses this function.
     pub(crate) fn rehearse(&mut self, request: &Request, mut each: impl FnMut(usize, f64)) {
         let mut program = std::mem::take(&mut self.program);

@@ -357,6 +357,10 @@ impl Block for CacheBlock {
         cx.lay(self.below, request);
     }
 
+    fn capacity_bytes(&self, node: u16, blocks: &Blocks) -> Option<f64> {
+        blocks.capacity_bytes(self.below, node)
+    }
+
     fn forget(&mut self) {
         // If a memory cache has dirty units, it keeps them. A flash cache always keeps its
         // contents.

@@ -111,4 +111,8 @@ impl Block for Compress {
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
         cx.lay(self.below, &Request { stored_share: self.stored_share, ..*request });
     }
+
+    fn capacity_bytes(&self, node: u16, blocks: &Blocks) -> Option<f64> {
+        Some(blocks.capacity_bytes(self.below, node)? / self.stored_share)
+    }
 }

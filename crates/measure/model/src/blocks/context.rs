@@ -18,6 +18,15 @@ pub(crate) struct Launch {
     pub(crate) program: Program,
 }
 
+/// The writes of a load to random places of one file, at a constant rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SteadyWrites {
+    pub file: u32,
+    /// Size of the file.
+    pub size_bytes: u64,
+    pub written_bytes_per_s: f64,
+}
+
 /// A building block.
 pub trait Block: Send + CloneBlock {
     /// Handles a request: appends steps to the context's program, and routes I/Os to lower blocks.
@@ -40,6 +49,29 @@ pub trait Block: Send + CloneBlock {
 
     /// Records data that is placed before the run: `size_bytes` of `file` at `offset_bytes`.
     fn lay(&mut self, _request: &Request, _cx: &mut Context<'_>) {}
+
+    /// Returns how many bytes of data the block and the blocks below it can store on a node. `None`
+    /// if a device does not state its capacity.
+    fn capacity_bytes(&self, _node: u16, _blocks: &Blocks) -> Option<f64> {
+        None
+    }
+
+    /// Returns the stored share of the capacity of the fullest node, if the block distributes data
+    /// over the nodes and their capacity is known.
+    fn fullest_share(&self, _blocks: &Blocks) -> Option<f64> {
+        None
+    }
+
+    /// Puts the block in the state that it has after a load has run for hours: no burst credit is
+    /// left, burst areas are full, and logs are filled to the level at which they drain as fast as
+    /// they fill. `take` takes tokens of a gate or bucket of the block.
+    fn settle(&mut self, _writes: &[SteadyWrites], _take: &mut dyn FnMut(StationId, u64)) {}
+
+    /// Returns the number of bytes that a write log has stored, and the number of bytes that it has
+    /// started to drain, since the start of the run. `None` if the block is not a write log.
+    fn logged_bytes(&self) -> Option<(u64, u64)> {
+        None
+    }
 
     /// Handles the loss or the return of a component. The component can be anywhere in the system.
     fn changed(&mut self, _change: Change, _cx: &mut Context<'_>) {}
@@ -106,6 +138,11 @@ impl Blocks {
     pub(crate) fn is_lost(&self, block: BlockRef, request: &Request) -> bool {
         let instance = &self.instances[self.index(block, request.node)];
         instance.as_ref().is_some_and(|instance| instance.is_lost(request, self))
+    }
+
+    /// Returns the capacity of a block on a node; see [`Block::capacity_bytes`].
+    pub(crate) fn capacity_bytes(&self, block: BlockRef, node: u16) -> Option<f64> {
+        self.instances.get(self.index(block, node))?.as_ref()?.capacity_bytes(node, self)
     }
 
     pub(crate) fn index(&self, block: BlockRef, node: u16) -> usize {

@@ -104,4 +104,8 @@ impl Block for Path {
             cx.lay(below, request);
         }
     }
+
+    fn capacity_bytes(&self, node: u16, blocks: &Blocks) -> Option<f64> {
+        blocks.capacity_bytes(self.below?, node)
+    }
 }

@@ -17,6 +17,7 @@ struct Disks {
     extent_bytes: u64,
     /// Number of extents that fit on one disk, in the share of its capacity that is used.
     places: u64,
+    capacity_bytes: f64,
 }
 
 /// Default seek times to the next track and across the full stroke, relative to the mean.
@@ -52,7 +53,8 @@ pub(super) fn make(
         .map(|d| builder.station(&format!("{d}"), 1, Order::Disk(Box::new(Arm::new(spec)))))
         .collect();
     let places = ((spec.capacity_bytes * used) as u64 / extent_bytes).max(1);
-    Ok(Box::new(Disks { devices, extent_bytes, places }))
+    let capacity_bytes = count as f64 * spec.capacity_bytes;
+    Ok(Box::new(Disks { devices, extent_bytes, places, capacity_bytes }))
 }
 
 /// Checks that the seek curve has the stated mean. Otherwise a changed mean would have no effect.
@@ -122,6 +124,10 @@ impl Block for Disks {
             cx.program.visit_disk(station, address, bytes.max(1), write);
             at = stop;
         }
+    }
+
+    fn capacity_bytes(&self, _node: u16, _blocks: &Blocks) -> Option<f64> {
+        Some(self.capacity_bytes)
     }
 
     fn is_lost(&self, request: &Request, blocks: &Blocks) -> bool {

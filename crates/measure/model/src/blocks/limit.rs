@@ -7,7 +7,7 @@
 //! for each GiB, a burst of 3,000 IOPS, 5.4 million credits; operations of up to 256 KiB count
 //! once.)
 
-use super::context::{Block, BlockRef, Builder, Context};
+use super::context::{Block, BlockRef, Blocks, Builder, Context, SteadyWrites};
 use super::request::{Action, Request};
 use crate::core::{Order, StationId};
 use crate::spec::{ModelError, Reader};
@@ -59,6 +59,15 @@ impl Block for Limit {
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
         cx.lay(self.below, request);
+    }
+
+    fn capacity_bytes(&self, node: u16, blocks: &Blocks) -> Option<f64> {
+        blocks.capacity_bytes(self.below, node)
+    }
+
+    fn settle(&mut self, _writes: &[SteadyWrites], take: &mut dyn FnMut(StationId, u64)) {
+        let buckets = [Some(self.credit), Some(self.peak), self.bytes];
+        buckets.into_iter().flatten().for_each(|bucket| take(bucket, u64::MAX));
     }
 }
 

@@ -6,7 +6,7 @@
 //! enters the node, and a reply leaves the node. Written data travels with the request, and read
 //! data with the reply.
 
-use super::context::{Block, BlockRef, Builder, Context, order_word};
+use super::context::{Block, BlockRef, Blocks, Builder, Context, order_word};
 use super::request::{Action, Request};
 use crate::core::{Order, StationId};
 use crate::spec::{ModelError, Reader};
@@ -84,6 +84,10 @@ impl Block for Link {
         if let Some(below) = self.below {
             cx.lay(below, request);
         }
+    }
+
+    fn capacity_bytes(&self, node: u16, blocks: &Blocks) -> Option<f64> {
+        blocks.capacity_bytes(self.below?, node)
     }
 
     /// Sends bytes between nodes. Consecutive messages use the ports in turn, as with bonded links.

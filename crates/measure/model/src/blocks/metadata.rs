@@ -98,6 +98,10 @@ impl Block for Metadata {
         cx.lay(self.below, request);
     }
 
+    fn capacity_bytes(&self, node: u16, blocks: &Blocks) -> Option<f64> {
+        blocks.capacity_bytes(self.below, node)
+    }
+
     fn forget(&mut self) {
         if !self.warm {
             self.cache.clear();

@@ -14,12 +14,16 @@
 //!   `drain_share` of its `file_bytes`, the log records of the node use more than `drain_share` of
 //!   its log, or the file's oldest unit is `drain_after_s` old. On each node, at most `drainers`
 //!   drains run at the same time.
+//! - A sizing starts with the log in its steady state; see [`steady`].
 //! - Reads of units in the log are served from the log until the drain has ended.
 //!
 //! (ADSF's oplog: Nutanix Bible, storage chapter; write-behind with coalescing: K. Treiber and J.
 //! Menon, "Simulation study of cached RAID5 designs", HPCA 1995.)
 
-use super::context::{Block, BlockRef, Blocks, Builder, Context, NodeFailure};
+mod steady;
+
+use self::steady::LaidFile;
+use super::context::{Block, BlockRef, Blocks, Builder, Context, NodeFailure, SteadyWrites};
 use super::inside::Source;
 use super::keys::{Bits, Table};
 use super::request::{ANY_DEVICE, Action, Request};
@@ -28,7 +32,7 @@ use crate::core::rng::Stream;
 use crate::core::{NS_PER_S, Order, Places, StationId};
 use crate::spec::{ModelError, Reader};
 use plimsoll_sys::large::Large;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Parameters of a write log.
 #[derive(Clone, Copy)]
@@ -89,6 +93,8 @@ struct FileLog {
     /// Numbers of bytes: bytes that wait in the log, and bytes that are being drained.
     held_bytes: u64,
     draining_bytes: u64,
+    /// The file is drained while more bytes than this wait in the log.
+    drain_above_bytes: u64,
 }
 
 /// A drain in progress.
@@ -134,6 +140,9 @@ struct Oplog {
     coalesced: u64,
     spilled: u64,
     bypassed: u64,
+    stored_bytes: u64,
+    drained_bytes: u64,
+    laid: BTreeMap<u32, LaidFile>,
 }
 
 pub(super) fn make(
@@ -195,6 +204,9 @@ pub(super) fn make(
         coalesced: 0,
         spilled: 0,
         bypassed: 0,
+        stored_bytes: 0,
+        drained_bytes: 0,
+        laid: BTreeMap::new(),
     }))
 }
 
@@ -347,7 +359,8 @@ impl Oplog {
         let next = self.logs.len();
         let log = *self.log_of.get_or_insert(u64::from(file), next as u32) as usize;
         if log == next {
-            self.logs.push(FileLog::default());
+            let drain_above_bytes = (self.rules.file_bytes as f64 * self.rules.drain_share) as u64;
+            self.logs.push(FileLog { drain_above_bytes, ..FileLog::default() });
         }
         log
     }
@@ -366,6 +379,7 @@ impl Oplog {
             cx.program.take(self.room, fresh);
         }
         self.held_bytes += fresh;
+        self.stored_bytes += fresh;
         self.logs[log].held_bytes += fresh;
         let now_ns = cx.sim.now_ns();
         match one {
@@ -458,7 +472,7 @@ impl Oplog {
         if cx.node_loss(self.node).is_some() {
             return;
         }
-        let mark = (self.rules.file_bytes as f64 * self.rules.drain_share) as u64;
+        let mark = self.logs[log].drain_above_bytes;
         while self.active < self.rules.drainers && self.logs[log].held_bytes > mark {
             let Some((oldest, _)) = self.oldest(log) else { return };
             self.launch_drain(log, oldest, cx);
@@ -492,7 +506,7 @@ impl Oplog {
         for log in 0..self.logs.len() {
             while self.active < self.rules.drainers
                 && let Some((oldest, came_ns)) = self.oldest(log)
-                && cx.sim.now_ns() - came_ns > self.rules.drain_after_ns
+                && cx.sim.now_ns().saturating_sub(came_ns) > self.rules.drain_after_ns
             {
                 self.launch_drain(log, oldest, cx);
             }
@@ -523,6 +537,7 @@ impl Oplog {
             count += 1;
         }
         self.held_bytes -= bytes;
+        self.drained_bytes += bytes;
         self.draining_bytes += bytes;
         self.logs[log].held_bytes -= bytes;
         self.logs[log].draining_bytes += bytes;
@@ -624,7 +639,20 @@ impl Block for Oplog {
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
+        self.lay_range(request);
         cx.lay(self.below, request);
+    }
+
+    fn capacity_bytes(&self, node: u16, blocks: &Blocks) -> Option<f64> {
+        blocks.capacity_bytes(self.below, node)
+    }
+
+    fn settle(&mut self, writes: &[SteadyWrites], take: &mut dyn FnMut(StationId, u64)) {
+        self.fill(writes, take);
+    }
+
+    fn logged_bytes(&self) -> Option<(u64, u64)> {
+        Some((self.stored_bytes, self.drained_bytes))
     }
 
     fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {

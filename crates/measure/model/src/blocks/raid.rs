@@ -19,7 +19,7 @@
 mod repair;
 
 use self::repair::Repair;
-use super::context::{Block, BlockRef, Builder, Context};
+use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::losses::Change;
 use super::request::{Action, Request, scatter};
 use crate::core::rng::Stream;
@@ -405,6 +405,11 @@ mod tests {
     fn system(raid: &str) -> System {
         let text = format!(
             "[model]\nname = \"t\"\nentry = \"raid\"\n[block.raid]\nkind = \"raid\"\nfrom = \
+    fn capacity_bytes(&self, node: u16, blocks: &Blocks) -> Option<f64> {
+        let data = (self.width - self.parity) as f64 / self.width as f64;
+        Some(blocks.capacity_bytes(self.below, node)? * data)
+    }
+
              \"chosen\"\nbelow = \"drive\"\n{raid}\n[block.drive]\nkind = \"drive\"\nfrom = \
              \"chosen\"\ncount = 24\nread_us = 100\nwrite_us = 100\nflush_us = 10\nvariation_ratio \
              = 0\nread_bytes_per_s = \"1 TB/s\"\nwrite_bytes_per_s = \"1 TB/s\"\n"

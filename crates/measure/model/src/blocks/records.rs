@@ -13,7 +13,7 @@
 //! prefetch. Without checksums and copy-on-write (`whole = false`), reads and writes touch only
 //! their own range, rounded to the allocation unit's sectors.
 
-use super::context::{Block, BlockRef, Builder, Context};
+use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::request::{Action, Request};
 use super::streams::Streams;
 use crate::core::rng::Stream;
@@ -140,5 +140,9 @@ impl Block for Records {
             streams.lay(request);
         }
         cx.lay(self.below, request);
+    }
+
+    fn capacity_bytes(&self, node: u16, blocks: &Blocks) -> Option<f64> {
+        blocks.capacity_bytes(self.below, node)
     }
 }

@@ -54,6 +54,8 @@ struct Replicate {
     /// Nodes that were removed by events.
     absence: Absence,
     capacity_units: f64,
+    /// True if the model states the capacity of a node.
+    has_capacity: bool,
     used: Vec<f64>,
     /// For each node: the unit range that is being placed.
     runs: Vec<(u64, u64)>,
@@ -114,6 +116,7 @@ pub(super) fn make(
         failing,
         absence: Absence::new(rebuild_after_s),
         capacity_units: capacity / unit_bytes as f64,
+        has_capacity: reader.has("node_capacity_bytes"),
         used: vec![0.0; usize::from(builder.nodes)],
         runs: vec![(0, 0); usize::from(builder.nodes)],
         places: Vec::new(),
@@ -493,6 +496,18 @@ impl Block for Replicate {
             lay(node, std::mem::take(run));
         }
         self.runs = runs;
+    }
+
+    fn fullest_share(&self, blocks: &Blocks) -> Option<f64> {
+        let mut fullest: Option<f64> = None;
+        for (node, used) in self.used.iter().enumerate() {
+            let devices = blocks.capacity_bytes(self.below, node as u16);
+            let devices = devices.map(|bytes| bytes / self.unit_bytes as f64);
+            let stated = Some(self.capacity_units).filter(|_| self.has_capacity);
+            let capacity = devices.into_iter().chain(stated).reduce(f64::min)?;
+            fullest = Some(fullest.map_or(used / capacity, |most| most.max(used / capacity)));
+        }
+        fullest
     }
 
     fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {

@@ -15,7 +15,7 @@
 //! - Some drives write the first `burst_bytes` at a higher rate (single-bit mode), and free this
 //!   space when idle.
 
-use super::context::{Block, Builder, Context};
+use super::context::{Block, Blocks, Builder, Context, SteadyWrites};
 use super::inside::Source;
 use super::keys::Bits;
 use super::request::{ANY_DEVICE, Action, Request, scatter};
@@ -316,6 +316,14 @@ mod tests {
 
     #[test]
     fn amplification_is_that_of_the_literature() {
+    fn capacity_bytes(&self, _node: u16, _blocks: &Blocks) -> Option<f64> {
+        self.fill.as_ref().map(|fill| fill.capacity_bytes)
+    }
+
+    fn settle(&mut self, _writes: &[SteadyWrites], _take: &mut dyn FnMut(StationId, u64)) {
+        self.devices.iter_mut().for_each(|device| device.burst_used = self.burst_bytes);
+    }
+
         // Desnoyers, figure 3 (LRU cleaning), shows a write amplification of about 7.5 for a spare
         // factor of 0.07, and of about 2.3 for a spare factor of 0.28.
         assert!((write_amplification(1.07) - 7.8).abs() < 0.5, "{}", write_amplification(1.07));

@@ -381,6 +381,10 @@ impl Block for Tier {
         }
     }
 
+    fn capacity_bytes(&self, node: u16, blocks: &Blocks) -> Option<f64> {
+        Some(self.rules.capacity_bytes + blocks.capacity_bytes(self.slow, node)?)
+    }
+
     fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {
         let all = (self.fast_reads + self.slow_reads).max(1) as f64;
         each("fast_read_share", self.fast_reads as f64 / all);

@@ -162,6 +162,21 @@ impl Sim {
         self.stations[station.0 as usize].set_speed(speed);
     }
 
+    /// Takes tokens of a gate or bucket before the run. The tokens of a bucket accumulate again; those
+    /// of a gate come back when a program returns them. At most all tokens are taken.
+    pub fn take_now(&mut self, station: StationId, amount: u64) {
+        match &mut self.stations[station.0 as usize].discipline {
+            Discipline::Gate { free, .. } => *free = free.saturating_sub(amount),
+            Discipline::Bucket { ns_per_token, burst_ns, theoretical_ns } => {
+                let empty_ns = self.now_ns as f64 + *burst_ns;
+                let taken_ns =
+                    theoretical_ns.max(self.now_ns as f64) + amount as f64 * *ns_per_token;
+                *theoretical_ns = taken_ns.min(empty_ns);
+            }
+            _ => {}
+        }
+    }
+
     /// Returns the number of customers at a station, which either wait or are being served.
     pub fn customers(&self, station: StationId) -> u32 {
         self.stations[station.0 as usize].customers
@@ -193,6 +208,12 @@ impl Sim {
         )
     }
 
+    /// Returns true if a station has a utilisation: a queue with servers, or a bucket. The
+    /// utilisation of a bucket is the used share of its rate; it is above 1 while credit is spent.
+    pub fn has_utilisation(&self, station: StationId) -> bool {
+        !self.is_delay(station) || self.is_limit(station)
+    }
+
     /// Returns true if a station is a bucket, which limits the rate but is not a server.
     pub fn is_limit(&self, station: StationId) -> bool {
         matches!(self.stations[station.0 as usize].discipline, Discipline::Bucket { .. })
@@ -208,12 +229,6 @@ impl Sim {
     pub fn in_flight(&self) -> usize {
         self.slots.len()
     }
-    /// Returns true if a station has a utilisation: a queue with servers, or a bucket. The
-    /// utilisation of a bucket is the used share of its rate; it is above 1 while credit is spent.
-    pub fn has_utilisation(&self, station: StationId) -> bool {
-        !self.is_delay(station) || self.is_limit(station)
-    }
-
 
     /// Starts an I/O with the steps of `program`, and empties `program` without freeing its memory.
     pub fn submit(&mut self, tag: u64, class: u16, program: &mut Program) {

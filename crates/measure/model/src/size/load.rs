@@ -7,7 +7,7 @@
 //! databases. The log of each database is written sequentially. Background maintenance reads 256
 //! KiB of each database every 100 ms, sequentially.
 
-use crate::blocks::{Action, Request};
+use crate::blocks::{Action, Request, SteadyWrites};
 use crate::core::rng::Stream;
 use crate::run::{Recorder, RunResult};
 use crate::system::{Event, System};
@@ -100,6 +100,23 @@ pub fn lay_out(system: &mut System, load: &MailLoad) {
         system.lay_file(2 * database, load.database_bytes, node);
         system.lay_file(2 * database + 1, LOG_RING_BYTES, node);
     }
+}
+
+/// Puts a system that stores the data in the state that it has after hours of this load.
+pub fn settle(system: &mut System, load: &MailLoad) {
+    let per_s = load.rate_ios_per_s / f64::from(load.databases);
+    let files = (0..load.databases).flat_map(|database| {
+        let file = |file, size_bytes, written_bytes_per_s| SteadyWrites {
+            file,
+            size_bytes,
+            written_bytes_per_s,
+        };
+        let pages = per_s * (1.0 - READ_SHARE) * PAGE_BYTES as f64;
+        let logged = per_s * LOG_SHARE * LOG_BYTES as f64;
+        let log = file(2 * database + 1, LOG_RING_BYTES, logged);
+        [file(2 * database, load.database_bytes, pages), log]
+    });
+    system.settle(&files.collect::<Vec<_>>());
 }
 
 /// Runs the load on a system that already stores the data. Returns `None` if the system does not

@@ -108,6 +108,7 @@ impl System {
             compute_nodes: compute_nodes as u16,
             detect_ns: (detect_s * 1e9) as u64,
             program: Program::new(),
+            laid_bytes: vec![0.0; nodes as usize],
             launched: Vec::new(),
             spare: Vec::new(),
             closing: Vec::new(),
