@@ -87,6 +87,8 @@ fn run_error(error: &RunError) -> RunnerError {
     match error {
         RunError::Model(error) => model_error(error),
         RunError::Plan(error) => engine_error(&error.clone().into()),
+        RunError::TooLarge(_) => RunnerError::usage(error.to_string())
+            .hint("reduce the size of the files, or set a larger capacity in the model"),
         RunError::NoSuchComponent { known, .. } => {
             RunnerError::usage(error.to_string()).hint(format!("the components are: {known}"))
         }

@@ -13,6 +13,9 @@ pub enum RunError {
     /// A number in the plan is invalid.
     #[error(transparent)]
     Plan(#[from] PlannedError),
+    /// The files of the plan are larger than the modelled system.
+    #[error("the model cannot store the files of the plan: {0}")]
+    TooLarge(String),
     /// An event names a component that the model does not have.
     #[error("event \"{event}\": the model has no component \"{name}\"")]
     NoSuchComponent {

@@ -109,7 +109,7 @@ impl Mail<'_> {
     }
 
     fn phases(&mut self, system: &mut System, store: Store) -> Result<(), RunError> {
-        self.lay_out(system, &store);
+        self.lay_out(system, &store)?;
         let Some(store) = self.caches(system, store) else { return Ok(()) };
         let Some(store) = self.load(system, store)? else { return Ok(()) };
         self.afterwards(system, store);
@@ -118,7 +118,7 @@ impl Mail<'_> {
 
     /// Places the databases and logs. They are then in the same state as after creation,
     /// duplication and formatting.
-    fn lay_out(&mut self, system: &mut System, store: &Store) {
+    fn lay_out(&mut self, system: &mut System, store: &Store) -> Result<(), RunError> {
         let config = store.config();
         let page_bytes = u64::from(config.page_bytes);
         let mut first = true;
@@ -136,6 +136,7 @@ impl Mail<'_> {
         }
         system.lay_files(&files);
         let kinds = [
+        system.overfull().map_or(Ok(()), |why| Err(RunError::TooLarge(why)))?;
             (PhaseKind::Create, created),
             (PhaseKind::Duplicate, copied),
             (PhaseKind::FormatLogs, logs),
@@ -146,6 +147,7 @@ impl Mail<'_> {
             self.finish(system, phase, true, "data placed directly, without simulated I/O");
         }
     }
+        Ok(())
 
     fn caches(&mut self, system: &mut System, store: Store) -> Option<Store> {
         if self.running.run.plan.phases.cache == CacheState::Warm {

@@ -57,6 +57,9 @@ pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunEr
     let mut running = ActiveRun::new(run, &mut system, events);
     describe(&mut running, matrix, &configs);
     lay_out(&mut running, &mut system, matrix, &configs);
+    if let Some(why) = system.overfull() {
+        return Err(RunError::TooLarge(why));
+    }
     caches(&mut running, &mut system, &configs);
     if running.recording.is_well() {
         let warm_up = running.begin(&system, PhaseKind::WarmUp);

@@ -236,6 +236,10 @@ fn plan(model: &str, rest: &str) -> Plan {
 }
 
 fn record(plan: &Plan) -> Recording {
+    try_record(plan).unwrap()
+}
+
+fn try_record(plan: &Plan) -> Result<Recording, RunError> {
     let plan = plan.resolve();
     let TargetKind::Model { model, set } = &plan.targets[0].kind else { panic!("no model") };
     let model = ConfiguredModel::load(model, set).unwrap();
@@ -249,7 +253,6 @@ fn record(plan: &Plan) -> Recording {
         interrupt: &interrupt,
         watcher,
     })
-    .unwrap()
 }
 
 /// Returns the rows of the measured load, up to `until_s` seconds after the start of the
@@ -351,4 +354,25 @@ fn an_unknown_component_is_refused_with_the_list() {
         let RunError::NoSuchComponent { known, .. } = &refused else { panic!("{refused}") };
         assert!(known.contains(says), "{known}");
     }
+}
+
+#[test]
+fn files_that_the_model_cannot_store_are_refused() {
+    let sized = |bytes: &str| {
+        let text = Plan::parse(
+            &format!(
+                "version = 1\nname = \"p\"\nseed = 5\n[target]\nmodel = \
+                 \"single-hdd\"\n[[workload.matrix]]\nname = \"load\"\narrival = \
+                 \"poisson\"\nrate = 60\nfiles = 1\nfile_size = \"{bytes}\"\nsizes = \
+                 \"16KiB\"\n[phases]\nwarm_up = \"0s\"\nmeasure = \"2s\"\n[evidence]\nmin_measure = \
+                 \"1s\"\n"
+            ),
+            "p.toml",
+        );
+        try_record(&text.unwrap_or_else(|e| panic!("{e}")))
+    };
+    assert_eq!(sized("3TB").unwrap().end.kind, EndKind::Completed);
+    let refused = sized("5TB").unwrap_err();
+    assert!(matches!(refused, RunError::TooLarge(_)), "{refused}");
+    assert!(refused.to_string().contains("125 % of the capacity"), "{refused}");
 }
