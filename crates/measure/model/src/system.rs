@@ -65,6 +65,7 @@ pub struct System {
     closing: Vec<(crate::core::StationId, u64)>,
     /// True if the last submitted request could not be served.
     refused: bool,
+    stands_still: bool,
 }
 
 impl System {
@@ -100,6 +101,19 @@ impl System {
     #[inline]
     pub fn last_refused(&self) -> bool {
         self.refused
+    }
+
+    /// Records that events follow one another although virtual time does not advance.
+    pub(crate) fn stand_still(&mut self) {
+        self.stands_still = true;
+    }
+
+    /// Returns the reason why the run ended, if virtual time did not advance.
+    pub(crate) fn standstill(&self) -> Option<&'static str> {
+        self.stands_still.then_some(
+            "virtual time does not advance: operations take no time in this model, so the load \
+             never ends; give a block on their path a service time, such as a `path` with a `cpu`",
+        )
     }
 
     /// Submits a request. When the request ends, the driver gets an [`Event::Done`] with `tag`,
@@ -151,6 +165,9 @@ impl System {
     pub fn lay_files(&mut self, files: &[(u32, u64, u16)]) {
         const STEP: u64 = 64 << 20;
         self.has_layout = true;
+        for &(_, size_bytes, node) in files {
+            self.laid_bytes[usize::from(node)] += size_bytes as f64;
+        }
         if !self.keeps_layout {
             return;
         }
@@ -165,9 +182,6 @@ impl System {
                 let end = (start + step).min(size_bytes);
                 if start < end {
                     let mut request = Request::new(Action::Write, file, start, end - start);
-        for &(_, size_bytes, node) in files {
-            self.laid_bytes[usize::from(node)] += size_bytes as f64;
-        }
                     request.node = node;
                     request.sequential = true;
                     self.lay(&request);
@@ -207,20 +221,6 @@ impl System {
         self.has_layout
     }
 
-    /// Places one file; see [`System::lay_files`].
-    pub fn lay_file(&mut self, file: u32, size_bytes: u64, node: u16) {
-        self.lay_files(&[(file, size_bytes, node)]);
-    }
-
-    /// Informs the blocks about data that exists before the run.
-    fn lay(&mut self, request: &Request) {
-        let mut program = std::mem::take(&mut self.program);
-        self.write_program(&mut program, |cx, entry| cx.lay(entry, request));
-        program.clear();
-        self.program = program;
-    }
-
-    /// Calls `each` for every station visit in the program of a request. The program does not run.
     /// Returns the share of the capacity of the fullest node that the placed data needs. It is above
     /// 1 if the data does not fit. `None` if the model does not state the capacity of its devices.
     pub fn fullest_share(&self) -> Option<f64> {
@@ -266,6 +266,20 @@ impl System {
         stored.saturating_sub(drained) as f64 / stored.max(1) as f64
     }
 
+    /// Places one file; see [`System::lay_files`].
+    pub fn lay_file(&mut self, file: u32, size_bytes: u64, node: u16) {
+        self.lay_files(&[(file, size_bytes, node)]);
+    }
+
+    /// Informs the blocks about data that exists before the run.
+    fn lay(&mut self, request: &Request) {
+        let mut program = std::mem::take(&mut self.program);
+        self.write_program(&mut program, |cx, entry| cx.lay(entry, request));
+        program.clear();
+        self.program = program;
+    }
+
+    /// Calls `each` for every station visit in the program of a request. The program does not run.
     /// Demand analysis uses this function.
     pub(crate) fn rehearse(&mut self, request: &Request, mut each: impl FnMut(usize, f64)) {
         let mut program = std::mem::take(&mut self.program);

@@ -40,6 +40,7 @@ pub fn run_mailbox<'a>(run: ModelRun<'a>, mailbox: &'a Mailbox) -> Result<Record
     let mut mail = Mail { parts, mailbox, running: ActiveRun::new(run, &mut system, events) };
     mail.describe(&store);
     mail.phases(&mut system, store)?;
+    mail.running.explain_standstill(&system);
     Ok(mail.running.recording)
 }
 
@@ -135,8 +136,8 @@ impl Mail<'_> {
             first = false;
         }
         system.lay_files(&files);
-        let kinds = [
         system.overfull().map_or(Ok(()), |why| Err(RunError::TooLarge(why)))?;
+        let kinds = [
             (PhaseKind::Create, created),
             (PhaseKind::Duplicate, copied),
             (PhaseKind::FormatLogs, logs),
@@ -146,8 +147,8 @@ impl Mail<'_> {
             self.running.recording.phases[phase as usize].written_bytes = bytes;
             self.finish(system, phase, true, "data placed directly, without simulated I/O");
         }
-    }
         Ok(())
+    }
 
     fn caches(&mut self, system: &mut System, store: Store) -> Option<Store> {
         if self.running.run.plan.phases.cache == CacheState::Warm {

@@ -5,7 +5,7 @@
 //! a file that is only allocated, return zeroes.
 
 use plimsoll_evidence::observed::AccessProfile;
-use plimsoll_evidence::run::{Instance, PhaseKind};
+use plimsoll_evidence::run::{End, EndKind, Instance, PhaseKind};
 use plimsoll_observe::LiveAccess;
 use plimsoll_plan::{CacheState, Layout, Matrix};
 use plimsoll_record::drain;
@@ -69,6 +69,7 @@ pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunEr
         let watch = Watch { begins: Clients::measure_begins, live, access_profile };
         let load = Load::new(&mut running, time, None).watched(watch);
         let parts = load.drained_within(drain::IN_FLIGHT_NS).carry_out(warm_up, Clients::is_idle);
+        running.explain_standstill(&system);
         let laid = configs.iter().find_map(|config| config.trace.as_ref());
         if let (Some(about), Some(laid)) = (about, laid) {
             let lags = parts.into_iter().next().map(|mut part| part.lags(system.now_ns()));
@@ -91,6 +92,15 @@ fn access_profile(parts: &mut dyn Iterator<Item = &Clients>) -> AccessProfile {
     };
     parts.for_each(|part| all.merge(part.profiler()));
     all.totals()
+}
+
+impl ActiveRun<'_> {
+    /// If virtual time did not advance, this is why the run ended.
+    pub(super) fn explain_standstill(&mut self, system: &System) {
+        if let Some(says) = system.standstill() {
+            self.recording.end = End { kind: EndKind::Environment, says: says.to_owned() };
+        }
+    }
 }
 
 /// Checks the streams of a plan.

@@ -101,7 +101,13 @@ pub struct VirtualTime<'a, W> {
     /// The first I/O that failed; `None` if no I/O failed.
     failure: Option<Failure>,
     ends_at_failure: bool,
+    /// Number of events since virtual time last advanced.
+    events_at_once: u64,
 }
+
+/// Number of events at the same virtual time after which the run ends. In such a model, an operation
+/// takes no time, so a closed loop would never end. Larger loads start fewer operations at once.
+const AT_ONCE_MAX: u64 = 1 << 23;
 
 /// A failed I/O.
 #[derive(Clone, Debug)]
@@ -141,7 +147,16 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         };
         let parts = (0..).zip(parts).map(part).collect();
         let (completions, out) = (Vec::new(), Vec::new());
-        Self { system, parts, phase, completions, out, failure: None, ends_at_failure: false }
+        Self {
+            system,
+            parts,
+            phase,
+            completions,
+            out,
+            failure: None,
+            ends_at_failure: false,
+            events_at_once: 0,
+        }
     }
 
     /// Sets whether virtual time stops at the first failed I/O.
@@ -271,7 +286,16 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
                 self.system.cancel_timer(end);
                 break true;
             }
-            match self.system.next() {
+            let before_ns = self.now_ns();
+            let event = self.system.next();
+            let is_later = self.now_ns() > before_ns;
+            self.events_at_once = if is_later { 0 } else { self.events_at_once + 1 };
+            if self.events_at_once > AT_ONCE_MAX {
+                self.system.cancel_timer(end);
+                self.system.stand_still();
+                break false;
+            }
+            match event {
                 Some(Event::Done { tag, submitted_ns }) => {
                     let at = (tag >> 32) as usize;
                     self.complete(at, tag as u32, submitted_ns);

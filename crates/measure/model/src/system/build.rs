@@ -118,6 +118,7 @@ impl System {
 }
 
 /// Returns a block that refers to itself, directly or through other blocks; `None` if there is no
+            stands_still: false,
 /// such block.
 fn find_cycle(edges: &[(u32, u32)], blocks: usize) -> Option<usize> {
     // The loop repeatedly removes blocks that have no references to remaining blocks. If blocks

@@ -376,3 +376,24 @@ fn files_that_the_model_cannot_store_are_refused() {
     assert!(matches!(refused, RunError::TooLarge(_)), "{refused}");
     assert!(refused.to_string().contains("125 % of the capacity"), "{refused}");
 }
+
+#[test]
+fn a_run_ends_if_operations_take_no_time() {
+    let model = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-time.toml");
+    let text = "[model]\nname = \"no-time\"\nentry = \"cache\"\nfrom = \
+                \"chosen\"\n[block.cache]\nkind = \"cache\"\nbelow = \"drive\"\nfrom = \
+                \"chosen\"\npolicy = \"lru\"\ncapacity_bytes = 1e9\nunit_bytes = 4096\nwrites = \
+                \"through\"\n[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\nread_us = \
+                1000\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n";
+    std::fs::write(&model, text).unwrap();
+    let plan = format!(
+        "version = 1\nname = \"p\"\nseed = 5\n[target]\nmodel = \
+         \"{}\"\n[[workload.matrix]]\nname = \"load\"\nfiles = 1\nfile_size = \"1MiB\"\nsizes = \
+         \"4KiB\"\nreads = 100\n[phases]\nwarm_up = \"1s\"\nmeasure = \"2s\"\n[evidence]\nmin_measure \
+         = \"1s\"\n",
+        model.display()
+    );
+    let ended = record(&Plan::parse(&plan, "p.toml").unwrap_or_else(|e| panic!("{e}"))).end;
+    assert_eq!(ended.kind, EndKind::Environment);
+    assert!(ended.says.contains("operations take no time"), "{}", ended.says);
+}
