@@ -13,7 +13,7 @@
 //!   amplified. If `capacity_bytes` is given, the used capacity is the number of bytes placed and
 //!   written so far. Otherwise it is `filled_share` of the capacity.
 //! - Some drives write the first `burst_bytes` at a higher rate (single-bit mode), and free this
-//!   space when idle.
+//!   space while their dies have no other work, in `burst_recovery_s` or as fast as the dies program.
 
 use super::context::{Block, Blocks, Builder, Context, SteadyWrites};
 use super::inside::Source;
@@ -30,7 +30,9 @@ struct Device {
     dies: Vec<StationId>,
     next_die: usize,
     burst_used: f64,
-    burst_seen_ns: u64,
+    /// Time at which the dies have finished their work, if the work is spread evenly. Afterwards, the
+    /// drive is idle.
+    busy_until_ns: f64,
 }
 
 #[derive(Clone)]
@@ -156,7 +158,7 @@ pub(super) fn make(
                 .collect(),
             next_die: 0,
             burst_used: 0.0,
-            burst_seen_ns: 0,
+            busy_until_ns: 0.0,
         })
         .collect();
     Ok(Box::new(Ssd {
@@ -192,6 +194,10 @@ impl Ssd {
         let branches = (end - first).min(dies);
         let per_branch = (end - first) as f64 / branches as f64;
         let mean_ns = per_branch * (self.sense_ns + self.channel_ns);
+        if self.burst_bytes > 0.0 {
+            self.free_burst_area(device, cx.sim.now_ns());
+            self.devices[device].busy_until_ns += mean_ns * branches as f64 / dies as f64;
+        }
         cx.program.fork();
         for page in first..first + branches {
             let die = (scatter(request.key(page)) >> 20) % dies;
@@ -208,6 +214,8 @@ impl Ssd {
         let held = bytes.min(self.buffer_bytes);
         cx.program.take(self.devices[device].buffer, held);
         let program_ns = self.program_ns(request, device, bytes, cx.sim.now_ns());
+        self.devices[device].busy_until_ns += bytes as f64 / self.page_bytes as f64 * program_ns
+            / self.devices[device].dies.len() as f64;
         let pages = (bytes as f64 / self.page_bytes as f64).max(0.05);
         let dies = self.devices[device].dies.len();
         let branches = (pages.ceil() as usize).clamp(1, dies);
@@ -231,6 +239,18 @@ impl Ssd {
         cx.program.detach();
     }
 
+    /// Frees the space of the burst area that the drive has moved since its dies became idle.
+    fn free_burst_area(&mut self, device: usize, now_ns: u64) {
+        let at = &mut self.devices[device];
+        let idle_ns = (now_ns as f64 - at.busy_until_ns).max(0.0);
+        // The moved pages are programmed, so they leave no faster than the dies can program.
+        let dies = at.dies.len() as f64;
+        let program_per_ns = dies * self.page_bytes as f64 / self.program_random_ns;
+        let moved = idle_ns * self.burst_drain_per_ns.min(program_per_ns);
+        at.burst_used = (at.burst_used - moved).max(0.0);
+        at.busy_until_ns = at.busy_until_ns.max(now_ns as f64);
+    }
+
     /// Records that a range is in use, and updates the time that a page takes.
     fn fill(&mut self, request: &Request) {
         let Some(fill) = &mut self.fill else { return };
@@ -251,10 +271,8 @@ impl Ssd {
     /// is left in the burst area.
     fn program_ns(&mut self, request: &Request, device: usize, bytes: u64, now_ns: u64) -> f64 {
         if self.burst_bytes > 0.0 {
+            self.free_burst_area(device, now_ns);
             let at = &mut self.devices[device];
-            let idle_ns = (now_ns - at.burst_seen_ns) as f64;
-            at.burst_used = (at.burst_used - idle_ns * self.burst_drain_per_ns).max(0.0);
-            at.burst_seen_ns = now_ns;
             if at.burst_used + bytes as f64 <= self.burst_bytes {
                 at.burst_used += bytes as f64;
                 return self.program_burst_ns;
@@ -298,6 +316,14 @@ impl Block for Ssd {
         self.fill(request);
     }
 
+    fn capacity_bytes(&self, _node: u16, _blocks: &Blocks) -> Option<f64> {
+        self.fill.as_ref().map(|fill| fill.capacity_bytes)
+    }
+
+    fn settle(&mut self, _writes: &[SteadyWrites], _take: &mut dyn FnMut(StationId, u64)) {
+        self.devices.iter_mut().for_each(|device| device.burst_used = self.burst_bytes);
+    }
+
     fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {
         let used: f64 = self.devices.iter().map(|d| d.burst_used).sum();
         if self.burst_bytes > 0.0 {
@@ -316,14 +342,6 @@ mod tests {
 
     #[test]
     fn amplification_is_that_of_the_literature() {
-    fn capacity_bytes(&self, _node: u16, _blocks: &Blocks) -> Option<f64> {
-        self.fill.as_ref().map(|fill| fill.capacity_bytes)
-    }
-
-    fn settle(&mut self, _writes: &[SteadyWrites], _take: &mut dyn FnMut(StationId, u64)) {
-        self.devices.iter_mut().for_each(|device| device.burst_used = self.burst_bytes);
-    }
-
         // Desnoyers, figure 3 (LRU cleaning), shows a write amplification of about 7.5 for a spare
         // factor of 0.07, and of about 2.3 for a spare factor of 0.28.
         assert!((write_amplification(1.07) - 7.8).abs() < 0.5, "{}", write_amplification(1.07));
@@ -379,6 +397,18 @@ mod tests {
         // A drive that is nearly empty moves hardly any pages.
         let empty = rate("filled_share = 0.1", 0.0, 64, 40_000);
         assert!(empty > 2.0 * got, "{empty} against {got}");
+    }
+
+    #[test]
+    fn a_burst_area_is_not_freed_under_full_load() {
+        // The area would be free again after 0.1 s without load.
+        let burst = |recovery_s: f64| {
+            format!(
+                "burst_bytes = \"100 MB\"\nburst_program_us = 100\nburst_recovery_s = {recovery_s}"
+            )
+        };
+        let [soon, never] = [0.1, 1e6].map(|s| rate(&burst(s), 0.0, 64, 60_000));
+        assert!((soon / never - 1.0).abs() < 0.1, "{soon} and {never}");
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn fast_area_of_a_drive() {
              1\ndies_per_channel = 1\npage_bytes = 1048576\nchannel_bytes_per_s = \
              1e12\nport_bytes_per_s = 1e11\nerase_ms = 0\nbuffer_bytes = \"32MiB\"\nprogram_us = \
              {:.3}\nburst_program_us = {:.3}\nburst_bytes = {:.0}\nburst_recovery_s = \
-             1e6\nvariation_ratio = 0\n",
+             60\nvariation_ratio = 0\n",
             page_us(slow_mb_per_s),
             page_us(fast_mb_per_s),
             fast_gb * 1e9
