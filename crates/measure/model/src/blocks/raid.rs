@@ -235,6 +235,10 @@ impl Raid {
                 }
                 _ => {
                     let column = (first + self.stream.below(self.width)) % self.width;
+                // One drive stores the unit.
+                _ if self.layout == Layout::Stripe => {
+                    self.command(&part, group, first, part.size_bytes, cx);
+                }
                     self.command(&part, group, column, part.size_bytes, cx);
                 }
             }
@@ -447,3 +451,6 @@ mod tests {
         assert_eq!(commands(raid6, Action::Write, 0, 4 * KIB), 6);
     }
 }
+        let stripe = "layout = \"stripe\"\ngroups = 2\nwidth = 4\nchunk_bytes = 32768";
+        assert_eq!(commands(stripe, Action::Read, 0, 128 * KIB), 4);
+        assert_eq!(commands(stripe, Action::Write, 0, 128 * KIB), 4);
