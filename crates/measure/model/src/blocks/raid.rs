@@ -58,7 +58,6 @@ struct Raid {
     read_ns_per_byte: f64,
     write_ns_per_byte: f64,
     parity_ns_per_byte: f64,
-    failed: Option<u64>,
     whole_group: bool,
     read_queues: Vec<StationId>,
     write_queues: Vec<StationId>,
@@ -92,6 +91,15 @@ pub(super) fn make(
     }
     let failed = reader.count_or("failed_drives", 0, 0, parity)?;
     let groups = reader.count("groups", 1, 100_000, "the number of groups")?;
+    let drives = reader.devices(below)?;
+    if drives.is_some_and(|drives| drives < groups * width) {
+        let reason = format!(
+            "needs {groups} x {width} = {} drives, but `{below}.count` is {}",
+            groups * width,
+            drives.unwrap_or(0)
+        );
+        return Err(reader.bad("groups", &reason));
+    }
     let mut queues = |field: &str, part: &str, random: bool| -> Result<_, ModelError> {
         let tokens = reader.count_or(field, 0, 0, 100_000)?;
         let queue = |g| builder.station(&format!("{part}{g}"), 1, Order::Gate { tokens, random });
@@ -119,9 +127,8 @@ pub(super) fn make(
         read_ns_per_byte: reader.number_or("read_ns_per_byte", 0.0, 0.0, 1e3)?,
         write_ns_per_byte: reader.number_or("write_ns_per_byte", 0.0, 0.0, 1e3)?,
         parity_ns_per_byte: reader.number_or("parity_ns_per_byte", 0.0, 0.0, 1e3)?,
-        failed: (failed > 0).then_some(failed),
         whole_group: reader.flag_or("whole_group_reads", false)?,
-        repair: Repair::read(reader)?,
+        repair: Repair::read(reader, failed as u32)?,
         own: builder.block,
         node: builder.node,
         stream: builder.stream(),
@@ -203,8 +210,8 @@ impl Raid {
             Action::Write => self.write_ns_per_byte + self.parity as f64 * self.parity_ns_per_byte,
             _ => self.read_ns_per_byte,
         };
-        if self.failed.is_some() && request.action == Action::Read {
-            per_byte += self.parity_ns_per_byte;
+        if !self.repair.is_whole() && request.action == Action::Read {
+            per_byte += self.parity_ns_per_byte * self.lost_share();
         }
         let fixed = request.share * (self.op_ns + columns as f64 * self.column_ns);
         cx.charge(cpu, request.node, (fixed + bytes * per_byte) as u64, false);
@@ -228,6 +235,10 @@ impl Raid {
             }
             self.enter(&part, group, cx);
             match request.action {
+                // One drive stores the unit.
+                _ if self.layout == Layout::Stripe => {
+                    self.command(&part, group, first, part.size_bytes, cx);
+                }
                 Action::Write => {
                     for column in 0..self.width {
                         self.command(&part, group, column, part.size_bytes, cx);
@@ -235,10 +246,6 @@ impl Raid {
                 }
                 _ => {
                     let column = (first + self.stream.below(self.width)) % self.width;
-                // One drive stores the unit.
-                _ if self.layout == Layout::Stripe => {
-                    self.command(&part, group, first, part.size_bytes, cx);
-                }
                     self.command(&part, group, column, part.size_bytes, cx);
                 }
             }
@@ -306,7 +313,9 @@ impl Raid {
         let full = write
             && request.offset_bytes.is_multiple_of(stripe_bytes)
             && request.size_bytes.is_multiple_of(stripe_bytes);
-        if write && !full {
+        if write && !full && !self.repair.is_whole() {
+            self.read_for_degraded_write(request, chunks.clone(), cx);
+        } else if write && !full {
             // Old data and old parity are read before the new data and parity are written.
             let read = Request { action: Action::Read, ..*request };
             self.parity_commands(&read, chunks.clone(), self.parity, cx);
@@ -396,6 +405,11 @@ impl Block for Raid {
         self.repair.lay(request);
     }
 
+    fn capacity_bytes(&self, node: u16, blocks: &Blocks) -> Option<f64> {
+        let data = (self.width - self.parity) as f64 / self.width as f64;
+        Some(blocks.capacity_bytes(self.below, node)? * data)
+    }
+
     fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {
         self.repair.readings(each);
     }
@@ -409,11 +423,6 @@ mod tests {
     fn system(raid: &str) -> System {
         let text = format!(
             "[model]\nname = \"t\"\nentry = \"raid\"\n[block.raid]\nkind = \"raid\"\nfrom = \
-    fn capacity_bytes(&self, node: u16, blocks: &Blocks) -> Option<f64> {
-        let data = (self.width - self.parity) as f64 / self.width as f64;
-        Some(blocks.capacity_bytes(self.below, node)? * data)
-    }
-
              \"chosen\"\nbelow = \"drive\"\n{raid}\n[block.drive]\nkind = \"drive\"\nfrom = \
              \"chosen\"\ncount = 24\nread_us = 100\nwrite_us = 100\nflush_us = 10\nvariation_ratio \
              = 0\nread_bytes_per_s = \"1 TB/s\"\nwrite_bytes_per_s = \"1 TB/s\"\n"
@@ -443,6 +452,9 @@ mod tests {
         assert_eq!(commands(mirror, Action::Flush, 0, 0), 24);
         let raid5 = "layout = \"parity\"\ngroups = 4\nwidth = 6\nparity = 1\nchunk_bytes = 65536";
         assert_eq!(commands(raid5, Action::Read, 0, 4 * KIB), 1);
+        let stripe = "layout = \"stripe\"\ngroups = 2\nwidth = 4\nchunk_bytes = 32768";
+        assert_eq!(commands(stripe, Action::Read, 0, 128 * KIB), 4);
+        assert_eq!(commands(stripe, Action::Write, 0, 128 * KIB), 4);
         // With RAID-5, a small write reads the old data and the old parity, then writes the new
         // data and the new parity.
         assert_eq!(commands(raid5, Action::Write, 0, 4 * KIB), 4);
@@ -450,7 +462,66 @@ mod tests {
         let raid6 = "layout = \"parity\"\ngroups = 4\nwidth = 6\nparity = 2\nchunk_bytes = 65536";
         assert_eq!(commands(raid6, Action::Write, 0, 4 * KIB), 6);
     }
+
+    #[test]
+    fn a_pool_with_too_few_drives_is_rejected() {
+        let built = |groups: u64| {
+            let text = format!(
+                "[model]\nname = \"t\"\nentry = \"raid\"\n[block.raid]\nkind = \"raid\"\nfrom = \
+                 \"chosen\"\nbelow = \"drive\"\nlayout = \"mirror\"\ngroups = {groups}\nwidth = \
+                 2\n[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\ncount = 4\nread_bytes_per_s \
+                 = 1e9\nwrite_bytes_per_s = 1e9\n"
+            );
+            System::parse("t", &text, 1).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!((built(1), built(2)), (Ok(()), Ok(())));
+        let says = built(3).unwrap_err();
+        assert!(says.contains("needs 3 x 2 = 6 drives, but `drive.count` is 4"), "{says}");
+    }
+
+    /// Returns the mean number of commands of requests for 1,000 chunks, of which one drive of the
+    /// only group has failed.
+    fn degraded(layout: &str, action: Action) -> f64 {
+        let raid = format!("{layout}\ngroups = 1\nchunk_bytes = 65536\nfailed_drives = 1");
+        let mut system = system(&raid);
+        for chunk in 0..1_000 {
+            system.submit(0, 0, &Request::new(action, 0, chunk * 65_536, 4_096));
+        }
+        while system.next().is_some() {}
+        let visits = system.sim().close_window();
+        assert_eq!(visits[0].departures, 0, "the drive has failed");
+        visits.iter().map(|s| s.departures).sum::<u64>() as f64 / 1_000.0
+    }
+
+    #[test]
+    fn a_failed_drive_costs_the_commands_that_its_contents_are_computed_with() {
+        let raid5 = "layout = \"parity\"\nwidth = 4\nparity = 1";
+        // A quarter of the reads need the other three drives.
+        let read = degraded(raid5, Action::Read);
+        assert!((read - 1.5).abs() < 0.1, "{read}");
+        // A quarter of the writes hit the lost data (two reads, one write of the parity), and a
+        // quarter a stripe without parity (one write). The others need four commands.
+        let write = degraded(raid5, Action::Write);
+        assert!((write - 3.0).abs() < 0.15, "{write}");
+        let raidz = "layout = \"raidz\"\nwidth = 4\nparity = 1";
+        assert!((degraded(raidz, Action::Read) - 1.0).abs() < 1e-9);
+        assert!((degraded(raidz, Action::Write) - 1.5).abs() < 0.1);
+        let mirror = "layout = \"mirror\"\nwidth = 3";
+        assert!((degraded(mirror, Action::Read) - 1.0).abs() < 1e-9);
+        assert!((degraded(mirror, Action::Write) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_reads_of_a_lost_mirror_are_spread() {
+        let mut system = system(
+            "layout = \"mirror\"\nwidth = 3\ngroups = 1\nchunk_bytes = 65536\nfailed_drives = 1",
+        );
+        for chunk in 0..2_000 {
+            system.submit(0, 0, &Request::new(Action::Read, 0, chunk * 65_536, 4_096));
+        }
+        while system.next().is_some() {}
+        let visits = system.sim().close_window();
+        let [one, two] = [1, 2].map(|drive| visits[drive].departures as f64);
+        assert!((one / two - 1.0).abs() < 0.15, "{one} and {two}");
+    }
 }
-        let stripe = "layout = \"stripe\"\ngroups = 2\nwidth = 4\nchunk_bytes = 32768";
-        assert_eq!(commands(stripe, Action::Read, 0, 128 * KIB), 4);
-        assert_eq!(commands(stripe, Action::Write, 0, 128 * KIB), 4);

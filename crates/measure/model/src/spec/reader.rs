@@ -39,6 +39,19 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Returns the number of devices of a block (`count`); `None` if the block is no device.
+    ///
+    /// # Errors
+    /// The number is invalid.
+    pub fn devices(&self, block: &'a str) -> Result<Option<u64>, ModelError> {
+        let Some(table) = self.spec.blocks.get(block) else { return Ok(None) };
+        let reader = Self::new(self.spec, block, table);
+        match crate::blocks::is_device(reader.text("kind")?) {
+            true => reader.count_or("count", 1, 1, 100_000).map(Some),
+            false => Ok(None),
+        }
+    }
+
     /// Creates the error for an invalid field.
     pub fn bad(&self, field: &str, reason: &str) -> ModelError {
         ModelError::Bad {

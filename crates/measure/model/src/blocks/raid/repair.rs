@@ -1,5 +1,6 @@
 //! Handles lost drives of a group, and their rebuild (resilvering).
 //!
+//! - With `failed_drives`, the first drives of the first group are lost from the start of the run.
 //! - Until the loss of a drive is noticed, commands for the drive wait. Then other drives of the
 //!   group serve the reads: another drive of the mirror, or as many other columns as are needed to
 //!   compute the missing data. Writes skip the drive.
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 use super::{Layout, Raid};
 use crate::blocks::Context;
 use crate::blocks::losses::{Change, Component, Loss};
-use crate::blocks::request::{Action, Request};
+use crate::blocks::request::{Action, Request, scatter};
 use crate::spec::{ModelError, Reader};
 
 /// File number that the I/Os of a rebuild use.
@@ -62,13 +63,16 @@ pub(super) struct Repair {
 }
 
 impl Repair {
-    pub(super) fn read(reader: &Reader<'_>) -> Result<Self, ModelError> {
+    /// Reads the parameters. The first `failed` drives have failed before the run, and are not
+    /// replaced.
+    pub(super) fn read(reader: &Reader<'_>, failed: u32) -> Result<Self, ModelError> {
+        let lost = |device| (device, Drive::Lost(Loss { noticed_ns: 0 }));
         Ok(Self {
             spares: reader.count_or("spares", 0, 0, 1000)?,
             rebuild_active: reader.count_or("rebuild_active", 3, 1, 10_000)? as u32,
             rebuild_bytes: reader.count_or("rebuild_bytes", 1 << 20, 4096, 1 << 30)?,
             stored_bytes: 0.0,
-            drives: BTreeMap::new(),
+            drives: (0..failed).map(lost).collect(),
             rebuilt_bytes: 0,
         })
     }
@@ -104,6 +108,57 @@ impl Raid {
     fn is_readable(&self, group: u64, column: u64) -> bool {
         let device = (group * self.width + column % self.width) as u32;
         !self.repair.drives.contains_key(&device)
+    }
+
+    /// Returns the share of the drives that cannot be read.
+    pub(super) fn lost_share(&self) -> f64 {
+        self.repair.drives.len() as f64 / (self.groups * self.width) as f64
+    }
+
+    /// Reads what a write of parts of stripes needs to compute the new parity, in a pool with lost
+    /// drives.
+    ///
+    /// Usually, a small write reads its old data and the old parity. If one of them is lost, it reads
+    /// the other data columns of the stripe instead (a reconstruct-write, as in Linux
+    /// `drivers/md/raid5.c`, `handle_stripe_dirtying`). If all parity of the stripe is lost, it reads
+    /// nothing.
+    pub(super) fn read_for_degraded_write(
+        &self,
+        request: &Request,
+        chunks: std::ops::Range<u64>,
+        cx: &mut Context<'_>,
+    ) {
+        let data = self.width - self.parity;
+        let read = Request { action: Action::Read, ..*request };
+        let bytes = request.size_bytes.min(self.chunk_bytes);
+        cx.program.fork();
+        for stripe in chunks.start / data..chunks.end.div_ceil(data) {
+            let hash = scatter(request.key(stripe));
+            let (group, first) = (hash % self.groups, (hash >> 32) % self.width);
+            let device = |column: u64| (group * self.width + (first + column) % self.width) as u32;
+            let is_readable = |column: &u64| self.is_readable(group, first + column);
+            let is_written = |column: &u64| {
+                let chunk = stripe * data + column;
+                *column < data && chunks.contains(&chunk)
+            };
+            let has_place =
+                |column: &u64| !matches!(self.column(device(*column), cx), Column::Lost);
+            let parity: Vec<u64> = (data..self.width).filter(has_place).collect();
+            if self.is_lost(group) || parity.is_empty() {
+                continue;
+            }
+            let old: Vec<u64> = (0..data).filter(is_written).chain(parity).collect();
+            let others: Vec<u64> = (0..data).filter(|column| !is_written(column)).collect();
+            let columns = if old.iter().all(is_readable) {
+                old
+            } else if others.iter().all(is_readable) {
+                others
+            } else {
+                (0..self.width).filter(is_readable).take(data as usize).collect()
+            };
+            columns.into_iter().for_each(|column| self.issue(&read, device(column), bytes, cx));
+        }
+        cx.program.join(usize::MAX);
     }
 
     /// Returns true if a group has lost more drives than its parity allows.
@@ -145,7 +200,11 @@ impl Raid {
                 }
                 if is_read && self.layout != Layout::Raidz {
                     cx.program.fork();
-                    let others = (1..self.width).map(|other| column + other);
+                    // The reads of a lost drive are spread over the other drives.
+                    let key = request.key(request.offset_bytes / self.chunk_bytes.max(1));
+                    let (turn, count) =
+                        (scatter(key ^ (cx.sim.now_ns() << 1)) >> 1, self.width - 1);
+                    let others = (0..count).map(|other| column + 1 + (turn + other) % count);
                     let readable = others.filter(|other| self.is_readable(group, *other));
                     for other in readable.take((self.width - self.parity) as usize) {
                         let device = (group * self.width + other % self.width) as u32;
