@@ -23,6 +23,9 @@ pub struct StationWindows {
     pub busiest: String,
     /// That share.
     pub busiest_during: Option<f64>,
+    /// Station whose busy share increased most during the event, with its shares before and during
+    /// the event. The mean of a group also includes lost devices, so it may fall nevertheless.
+    pub risen: Option<(String, f64, f64)>,
 }
 
 impl StationWindows {
@@ -90,7 +93,11 @@ fn group((name, stations): (String, Vec<(&str, [Option<f64>; 3])>)) -> StationWi
     };
     let during = |station: &(&str, [Option<f64>; 3])| station.1[1].unwrap_or(-1.0);
     let busiest = stations.iter().max_by(|a, b| during(a).total_cmp(&during(b)));
+    let shares = stations.iter().filter_map(|(name, s)| Some((*name, s[0]?, s[1]?)));
+    let risen = shares.max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)));
+    let risen = risen.filter(|(_, before, during)| during > before);
     StationWindows {
+        risen: risen.map(|(name, before, during)| (name.to_owned(), before, during)),
         name,
         before: mean(0),
         during: mean(1),

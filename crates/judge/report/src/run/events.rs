@@ -121,6 +121,16 @@ fn describe_stations(stations: &[StationWindows]) -> Option<String> {
     let most = stations.first()?;
     let (before, during) = most.before.zip(most.during)?;
     if during <= before {
+        let risen = stations.iter().filter_map(|group| group.risen.as_ref());
+        let risen = risen.max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)));
+        if let Some((name, before, during)) = risen {
+            return Some(format!(
+                "No kind of station was busier on average, but the utilisation of {name} increased \
+                 from {} to {} during the event.",
+                percent(*before),
+                percent(*during)
+            ));
+        }
         return Some(
             "None of the model's stations (devices, links, CPUs) was busier during the event than \
              before the event."
@@ -258,6 +268,21 @@ fn command_line(command: &CommandRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_station_that_took_over_from_a_lost_one_is_named() {
+        let drives = StationWindows {
+            name: "drive.*".to_owned(),
+            before: Some(0.6),
+            during: Some(0.55),
+            risen: Some(("drive.1".to_owned(), 0.6, 0.8)),
+            ..StationWindows::default()
+        };
+        let says = describe_stations(std::slice::from_ref(&drives)).unwrap_or_default();
+        assert!(says.contains("utilisation of drive.1 increased from 60 % to 80 %"), "{says}");
+        let says = describe_stations(&[StationWindows { risen: None, ..drives }]);
+        assert!(says.unwrap_or_default().starts_with("None of the model's stations"));
+    }
 
     #[test]
     fn a_small_rise_of_the_utilisation_is_visible() {
