@@ -10,6 +10,8 @@ mod blocks;
 mod load;
 mod text;
 
+use std::collections::BTreeSet;
+
 use plimsoll_model::fit::{
     Fit, FitOptions, FitProgress, Row, Scores, Table as Measured, fit, predict, score,
 };
@@ -135,10 +137,15 @@ pub fn new_model(
     let load = Load::of(table).ok_or_else(|| {
         RunnerError::usage("the table has no row with an I/O size and a read share")
     })?;
-    let rows = table.matrix().count();
+    // A repeated measurement of a setting does not determine a further parameter.
+    let settings = table.matrix().map(|row| {
+        let load = (row.io_bytes, row.pattern, row.read_share, row.durable);
+        format!("{:?}", (load, row.clients, row.depth))
+    });
+    let rows = settings.collect::<BTreeSet<_>>().len();
     if rows < ROWS_MIN {
         return Err(RunnerError::usage(format!(
-            "too few rows: with {rows} rows, several structures fit equally well; at least \
+            "too few rows: with {rows} different rows, several structures fit equally well; at least \
              {ROWS_MIN} rows with an I/O size and a read share are required"
         )));
     }
@@ -534,7 +541,7 @@ mod tests {
     #[test]
     fn stated_clients_are_used_and_few_rows_are_refused() {
         let text = "io_kib,read_percent,clients,ops_per_s,latency_ms\n8,100,8,333,23.756\n8,100,16,\
-                    592,26.676\n8,100,64,974,54.69\n";
+                    592,26.676\n8,100,16,592,26.676\n8,100,64,974,54.69\n";
         let table = Measured::parse(text).unwrap();
         assert_eq!(Load::of(&table).unwrap().clients, 16);
         let fit = FitRequest {
@@ -546,6 +553,6 @@ mod tests {
         };
         let request = NewModelRequest { name: "mine", source: "rows.csv", fit };
         let says = new_model(&request, &|_| {}).map(|_| ()).unwrap_err().to_string();
-        assert!(says.contains("too few rows: with 3 rows"), "{says}");
+        assert!(says.contains("too few rows: with 3 different rows"), "{says}");
     }
 }

@@ -46,6 +46,11 @@ impl System {
         };
         let detect_s = head.number_or("detect_s", 1.0, 0.0, 3600.0)?;
         head.finish()?;
+        // Plans state their own load, so a file may leave fields of this table out.
+        match spec.load.as_ref().map(|_| crate::run::MatrixLoad::of(&spec)) {
+            None | Some(Ok(_) | Err(ModelError::Missing { .. })) => {}
+            Some(Err(error)) => return Err(error),
+        }
         let names: Vec<String> = spec.blocks.keys().cloned().collect();
         let mut sim = Sim::new(seed);
         let mut blocks = Blocks { nodes: nodes as usize, ..Blocks::default() };
@@ -103,22 +108,22 @@ impl System {
             failed,
             keeps_layout,
             has_layout: false,
+            laid_bytes: vec![0.0; nodes as usize],
             empty: Vec::new(),
             written: Bits::default(),
             compute_nodes: compute_nodes as u16,
             detect_ns: (detect_s * 1e9) as u64,
             program: Program::new(),
-            laid_bytes: vec![0.0; nodes as usize],
             launched: Vec::new(),
             spare: Vec::new(),
             closing: Vec::new(),
             refused: false,
+            stands_still: false,
         })
     }
 }
 
 /// Returns a block that refers to itself, directly or through other blocks; `None` if there is no
-            stands_still: false,
 /// such block.
 fn find_cycle(edges: &[(u32, u32)], blocks: usize) -> Option<usize> {
     // The loop repeatedly removes blocks that have no references to remaining blocks. If blocks

@@ -91,13 +91,20 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         return Err(CliError::usage(format!("--iops {}: not a number above 0", options.iops)));
     }
     let databases = options.databases.unwrap_or_else(|| options.mailboxes.div_ceil(250) as u32);
-    let databases = databases.max(1);
+    if databases == 0 {
+        return Err(CliError::usage("--databases 0: a mail store has at least one database"));
+    }
+    // Below this rate, a simulation of 12,000 operations contains no database reads.
+    let rate = options.mailboxes as f64 * options.iops;
+    if rate < 1.0 {
+        return Err(CliError::usage(format!(
+            "{rate} I/Os/s for all mailboxes together: a sizing needs at least 1 I/O/s"
+        ))
+        .hint("set --mailboxes or --iops to a larger value"));
+    }
     let bytes = options.mailboxes.saturating_mul(options.mailbox_size.0);
-    let load = MailLoad {
-        databases,
-        database_bytes: bytes / u64::from(databases),
-        rate_ios_per_s: options.mailboxes as f64 * options.iops,
-    };
+    let load =
+        MailLoad { databases, database_bytes: bytes / u64::from(databases), rate_ios_per_s: rate };
     let request = SizeRequest {
         load,
         read_ns_max: options.read_latency.0,
