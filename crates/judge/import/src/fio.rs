@@ -5,6 +5,7 @@
 
 pub mod json;
 pub mod log;
+mod messages;
 pub mod options;
 mod printed;
 mod shares;

@@ -7,6 +7,7 @@ use plimsoll_evidence::tool_result::{
     Stage, ToolResult, Weight,
 };
 
+use super::messages;
 use super::options::Options;
 use super::printed::{self, FLUSHES_UNTIMED, drop_unstarted_flushes, drop_unstarted_latencies};
 use super::shares;
@@ -40,6 +41,7 @@ pub fn is(root: &JsonNode<'_, '_>) -> bool {
 /// The text contains no fio result.
 pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let (mut all, mut reports, mut at) = (Vec::<ToolResult>::new(), 1, 0);
+    let mut lost = Vec::new();
     loop {
         let (json, range) = match json::first_object(&text[at..]) {
             Ok(found) => found,
@@ -61,15 +63,23 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             let lines = text[..range.start].lines().count();
             reported.remarks.push(format!("{lines} lines of other text precede the JSON"));
         }
-        match all.last_mut() {
-            Some(last) if continues(last, &reported) => {
-                reported.remarks.append(&mut last.remarks);
-                *last = reported;
-                reports += 1;
-            }
-            _ => all.push(reported),
+        let found = messages::of_lost_jobs(text, at..at + range.start);
+        let earlier = all.pop_if(|last| continues(last, &reported));
+        match &earlier {
+            Some(_) => lost.extend(found),
+            None => lost = found,
         }
+        if let Some(mut earlier) = earlier {
+            reported.remarks.append(&mut earlier.remarks);
+            reports += 1;
+        }
+        messages::add(&mut reported.complaints, &mut reported.parts, lost.clone());
+        all.push(reported);
         at += range.end;
+    }
+    if let Some(last) = all.last_mut() {
+        let found = messages::of_lost_jobs(text, at..text.len());
+        messages::add(&mut last.complaints, &mut last.parts, found);
     }
     if let [only] = &mut all[..] {
         only.remarks.extend((reports > 1).then(|| {
@@ -396,6 +406,16 @@ fn take_job(
         });
         printed::include_failed(&mut part);
     }
+    if part.operations.iter().any(messages::is_unreported) {
+        reported.complaints.push(messages::unreported(name, job.path()));
+        printed::include_failed(&mut part);
+    }
+    let depth = |part: &Part| Some(part.setting.outstanding.as_ref()?.most.value);
+    let depth = match part.is_total {
+        true => reported.parts.iter().map(depth).sum(),
+        false => depth(&part),
+    };
+    printed::include_unfinished(&mut part, depth);
     reported.parts.push(part);
 }
 
@@ -707,6 +727,44 @@ mod tests {
             (read.count[0].least, read.count[0].value, read.rate_per_s[0].least),
             (0.0, 4.0, 0.0)
         );
+    }
+
+    #[test]
+    fn a_killed_process_did_not_report_its_bytes() {
+        let object = r#"{"fio version": "fio-3.33", "jobs": [{"jobname": "a", "read":
+            {"total_ios": 9, "runtime": 2001, "io_bytes": 24576}}]}"#;
+        let killed = "fio: pid=7, got signal=9";
+        for text in [format!("{killed}\n{object}"), format!("{object}\n{killed}")] {
+            let reported = read_all(&text, "f").unwrap().remove(0);
+            assert_eq!(reported.complaints.len(), 1, "{text}");
+            assert_eq!(reported.parts[0].operations[0].count[0].least, 0.0, "{text}");
+        }
+        // A later report of the same run has the same message.
+        let interim = format!("{object}\n{killed}\n{object}\n{object}");
+        let reported = read_all(&interim, "f").unwrap();
+        assert_eq!((reported.len(), reported[0].complaints.len()), (1, 1));
+        let unreported = r#"{"jobname": "a", "read": {"total_ios": 9, "runtime": 0,
+            "io_bytes": 0, "bw_bytes": 0}}"#;
+        assert!(result(unreported).complaints[0].says.contains("without reporting"));
+    }
+
+    #[test]
+    fn operations_in_flight_at_the_end_may_not_have_completed() {
+        let least = |options: &str, clat: &str| {
+            let job = format!(
+                r#"{{"jobname": "a", "read": {{"total_ios": 7460, "iops": 73861.39, "runtime": 101,
+                "io_bytes": 30494720, "clat_ns": {{"max": 9, {clat}}}}},
+                "job options": {{"bs": "4k", "ioengine": "libaio"{options}}}}}"#
+            );
+            let read = result(&job).parts.remove(0).operations.remove(0);
+            let lost_per_s = read.rate_per_s[0].value - read.rate_per_s[0].least;
+            (read.count[0].value - read.count[0].least, (lost_per_s * 0.101).round())
+        };
+        assert_eq!(least(r#", "iodepth": "16""#, r#""N": 7445"#), (15.0, 15.0));
+        assert_eq!(least(r#", "iodepth": "8""#, r#""N": 7445"#), (8.0, 8.0));
+        assert_eq!(least(r#", "iodepth": "-8""#, r#""N": 7445"#), (0.0, 0.0));
+        assert_eq!(least(r#", "iodepth": "16""#, r#""N": 7460"#), (0.0, 0.0));
+        assert_eq!(least(r#", "iodepth": "16""#, r#""mean": 5"#), (16.0, 16.0));
     }
 
     #[test]

@@ -335,6 +335,15 @@ impl Options {
     /// Corrects figures that the engine distorts.
     pub fn correct(&self, operation: &mut Operation) {
         let engine = self.get("ioengine").unwrap_or_default();
+        // If a read at the end of a file moves no data, fio counts an operation, but no short one
+        // (`io_completed` in io_u.c). Synchronous engines end with an error instead.
+        if matches!(operation.kind, Kind::Read | Kind::All)
+            && !self.is_synchronous()
+            && let Some(count) = operation.count.first()
+        {
+            let short = operation.short.get_or_insert_with(|| Figure::exact(0.0, &count.field));
+            short.most = short.most.max(count.value);
+        }
         if !operation.kind.moves_data() {
             return;
         }
@@ -344,12 +353,13 @@ impl Options {
             operation.bandwidth_per_s.clear();
             (operation.bandwidth_sampled, operation.size_bytes) = (None, None);
         }
-        // vsync combines operations into one transfer. fio does not count the bytes of the last
-        // such operations.
+        // vsync combines operations into one transfer. fio counts neither the bytes nor the
+        // latencies of the last such operations.
         if let ("vsync", Some(size)) = (engine, &mut operation.size_bytes) {
             let depth = self.whole("iodepth").map_or(1.0, |depth| depth.value);
             let count = operation.count.first().map_or(depth, |count| count.value.max(depth));
             size.least *= 1.0 - depth / count;
+            operation.count.iter_mut().for_each(|f| f.least = (f.least - depth).max(0.0));
         }
     }
 
@@ -557,8 +567,23 @@ mod tests {
         read.count = vec![Figure::exact(1600.0, "total_ios")];
         read.size_bytes = Some(Figure::exact(4096.0, "bs"));
         options(&[("ioengine", "vsync"), ("iodepth", "16")]).correct(&mut read);
+        assert_eq!((read.count[0].least, read.short), (1584.0, None));
         let size = read.size_bytes.unwrap();
         assert_eq!((size.least, size.most), (4096.0 * 0.99, 4096.0));
+    }
+
+    #[test]
+    fn an_asynchronous_read_may_move_no_data() {
+        let most = |kind, engine| {
+            let mut operation = Operation::of(kind);
+            operation.count = vec![Figure::exact(1600.0, "total_ios")];
+            options(&[("ioengine", engine)]).correct(&mut operation);
+            operation.short.map_or(0.0, |short| short.most)
+        };
+        assert_eq!(most(Kind::Read, "libaio"), 1600.0);
+        assert_eq!(most(Kind::All, "libaio"), 1600.0);
+        assert_eq!(most(Kind::Read, "psync"), 0.0);
+        assert_eq!(most(Kind::Write, "libaio"), 0.0);
     }
 
     #[test]

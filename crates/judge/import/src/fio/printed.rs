@@ -338,6 +338,37 @@ pub(super) fn include_failed(part: &mut Part) {
     }
 }
 
+/// Widens the counts by the operations in flight. fio counts an operation when it issues it. At the
+/// end of a latency search and of a replayed log, it does not wait for the operations in flight
+/// (`td_io_getevents` returns at once if `td->done`). A report during a run includes them too.
+/// `depth` is their maximum number, or `None` if it is unknown. The `N` of the completion latency
+/// counts only completed operations.
+pub(super) fn include_unfinished(part: &mut Part, depth: Option<f64>) {
+    let run_ns = part.window_ns.as_ref().map(|window| window.value);
+    for operation in part.operations.iter_mut().filter(|o| o.kind != Kind::Sync) {
+        let Some(issued) = operation.count.first().map(|count| count.value) else { continue };
+        // Without a size, the bytes are not compared with the count.
+        let Some(depth) = depth.or(operation.size_bytes.as_ref().map(|_| f64::INFINITY)) else {
+            continue;
+        };
+        let mut latencies = operation.latencies.iter();
+        let completed = latencies
+            .find(|latency| latency.stage == Stage::Completion)
+            .and_then(|latency| latency.count.as_ref())
+            .map_or(0.0, |count| count.value);
+        let unfinished = (issued - completed).min(depth).max(0.0);
+        let window_ns = operation.window_ns.as_ref().map(|window| window.value).or(run_ns);
+        let per_s = match window_ns.filter(|ns| *ns > 0.0) {
+            Some(ns) => unfinished / (ns / 1e9),
+            None if unfinished > 0.0 => f64::INFINITY,
+            None => 0.0,
+        };
+        let widen = |figure: &mut Figure, by: f64| figure.least = (figure.least - by).max(0.0);
+        operation.count.iter_mut().for_each(|count| widen(count, unfinished));
+        operation.rate_per_s.iter_mut().for_each(|rate| widen(rate, per_s));
+    }
+}
+
 /// Adds a remark if it is not yet in the list.
 pub(super) fn remark(remarks: &mut Vec<String>, says: &str) {
     if !remarks.iter().any(|remark| remark == says) {

@@ -6,6 +6,7 @@ use plimsoll_evidence::tool_result::{
     SampleStatistics, Source, Stage, ToolResult, Weight,
 };
 
+use super::messages;
 use super::printed::{self, drop_unstarted_latencies};
 use super::shares::{self, RANGES};
 use crate::number;
@@ -118,6 +119,8 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     }
     keep_last_report(&mut reported);
     shares::add_lost(&mut reported);
+    let ToolResult { complaints, parts, .. } = &mut reported;
+    messages::add(complaints, parts, messages::of_lost_jobs(text, 0..text.len()));
     Ok(reported)
 }
 

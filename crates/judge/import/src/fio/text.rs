@@ -7,6 +7,7 @@ use plimsoll_evidence::tool_result::{
     Outstanding, Part, Setting, Source, Stage, ToolResult, Weight,
 };
 
+use super::messages;
 use super::options::Options;
 use super::printed::{
     self, DIRECTIONS, NS_PER_MS, Tail, amount, bandwidth_samples, direction, field, figure, issued,
@@ -156,6 +157,8 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     }
     reader.sum();
     shares::add_lost(&mut reader.reported);
+    let ToolResult { complaints, parts, .. } = &mut reader.reported;
+    messages::add(complaints, parts, messages::of_lost_jobs(text, 0..text.len()));
     let threads = reader.reported.parts.iter().filter(|part| !part.is_total);
     let threads = threads.filter_map(|part| part.setting.threads.as_ref());
     let found: f64 = threads.map(|threads| threads.value).sum();
@@ -366,6 +369,8 @@ impl Reader {
         if printed::drop_unstarted_flushes(&mut part) {
             printed::remark(&mut self.reported.remarks, printed::FLUSHES_UNTIMED);
         }
+        let depth = part.setting.outstanding.as_ref().map(|outstanding| outstanding.most.value);
+        printed::include_unfinished(&mut part, depth);
         self.reported.parts.push(part);
     }
 
@@ -384,7 +389,7 @@ impl Reader {
         if let Some(outstanding) = &mut setting.outstanding {
             outstanding.kept = false;
         }
-        // The text does not contain `ramp_time` and `latency_target`.
+        // The text does not contain `ramp_time`.
         Setting { threads, counter_reset: CounterReset::Unknown, ..setting }
     }
 
@@ -626,6 +631,14 @@ mod tests {
     }
 
     #[test]
+    fn a_killed_process_did_not_report_its_bytes() {
+        let killed = "fio-3.41\nfio: pid=7, got signal=9\n";
+        let reported = read(&VERSION_3.replace("fio-3.41\n", killed), "w.txt").unwrap();
+        assert!(reported.complaints.iter().any(|c| c.says.contains("killed by signal 9")));
+        assert_eq!(reported.parts[0].operations[0].count[0].least, 0.0);
+    }
+
+    #[test]
     fn version_3_of_a_client_is_read() {
         let reported = read(VERSION_3, "w.txt").unwrap();
         let part = &reported.parts[0];
@@ -700,6 +713,13 @@ mod tests {
             let part = run(&[("a", "4096B", "io_uring, iodepth=24")], 1, &line);
             assert_eq!(depth(&part), Some(most), "{printed}");
         }
+    }
+
+    #[test]
+    fn operations_in_flight_at_the_end_may_not_have_completed() {
+        let line = "     issued rwts: total=1600,0,0,0 short=0,0,0,0 dropped=0,0,0,0\n";
+        let part = run(&[("a", "4096B", "libaio, iodepth=16")], 4, line);
+        assert_eq!(part.operations[0].count[0].least, 1600.0 - 64.0);
     }
 
     #[test]

@@ -37,11 +37,12 @@ pub fn in_flight(part: &Part, operation: &Operation) -> Span {
 /// the range of the result.
 fn uncounted(operation: &Operation) -> Option<(f64, f64)> {
     let size = operation.size_bytes.as_ref().filter(|size| usable(size) && size.least > 0.0)?;
-    if operation.short.as_ref().is_some_and(|short| short.most > 0.0) {
+    if operation.short.as_ref().is_some_and(|short| short.value > 0.0) {
         return None;
     }
     let (bytes, count) = (first(&operation.bytes)?, first(&operation.count)?);
-    Some((bytes.least / size.most - count.most, bytes.most / size.least - count.least))
+    // `least` excludes operations that were issued but did not complete.
+    Some((bytes.least / size.most - count.most, bytes.most / size.least - count.value))
 }
 
 /// Returns true if a write-only job contains reads, and the format does not contain the job's

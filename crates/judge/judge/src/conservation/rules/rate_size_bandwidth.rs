@@ -1,10 +1,12 @@
 //! Checks that rate, size, bandwidth, amounts and time agree.
 
-use plimsoll_evidence::tool_result::{Figure, Operation, Part, ToolResult};
+use plimsoll_evidence::tool_result::{
+    Figure, Kind, Operation, Part, SampleStatistics, Stage, ToolResult,
+};
 
 use super::super::equation::{Equation, failures};
 use super::super::format::ValueFormatter;
-use super::super::{DeclaredFacts, Rule, RuleResult, Span, format};
+use super::super::{DeclaredFacts, Rule, RuleResult, Severity, Span, format};
 use super::{counter_reset, first, per_s, usable, whose, window};
 
 pub const RULE: Rule = Rule {
@@ -25,14 +27,46 @@ pub const RULE: Rule = Rule {
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let mut outcome = RuleResult::default();
     for (part, operation) in reported.operations() {
-        let equations = equations(part, operation);
-        outcome.checked += equations.len();
-        outcome.findings.extend(failures(&equations).into_iter().map(|mut finding| {
+        let mut equations = equations(part, operation);
+        let products = with_size(part, operation);
+        outcome.checked += equations.len() + products.len();
+        let cause = cause_of_missing_bytes(part, operation);
+        let lacks_bytes =
+            |e: &Equation<'_>| cause.is_some() && !e.holds() && e.left.value > e.right.value;
+        let (doubted, certain): (Vec<_>, Vec<_>) = products.into_iter().partition(lacks_bytes);
+        equations.extend(certain);
+        let complete = |e: &Equation<'_>| doubted.is_empty() || e.left.value <= e.right.value;
+        let samples = of_samples(part, operation).filter(complete);
+        outcome.checked += usize::from(samples.is_some());
+        equations.extend(samples);
+        let mut findings = failures(&equations);
+        // One finding is sufficient for the amount and the bandwidth.
+        findings.extend(doubted.first().zip(cause).map(|(equation, cause)| {
+            let mut finding = equation.failure();
+            finding.severity = Severity::Doubtful;
+            finding.says.push_str(&format!(". {cause}"));
+            finding
+        }));
+        outcome.findings.extend(findings.into_iter().map(|mut finding| {
             finding.says.insert_str(0, &whose(part, operation));
             finding.with_request("the tool's own output, and the unit of each figure")
         }));
     }
     outcome
+}
+
+/// Returns a possible reason why operations, which the tool counts at once, moved fewer bytes than
+/// their number × their size.
+fn cause_of_missing_bytes(part: &Part, operation: &Operation) -> Option<&'static str> {
+    // fio adds the bytes of a job only when the job finishes.
+    if part.setting.threads.as_ref().is_some_and(|threads| threads.most > 1.0) {
+        return Some(
+            "A process may have ended without reporting its bytes. The rate counts its operations",
+        );
+    }
+    let maybe_short = operation.short.as_ref().is_some_and(|short| short.most > 0.0);
+    maybe_short
+        .then_some("Reads at the end of a file may have moved no data. The rate counts these reads")
 }
 
 fn equations<'r>(part: &'r Part, operation: &'r Operation) -> Vec<Equation<'r>> {
@@ -74,8 +108,33 @@ fn equations<'r>(part: &'r Part, operation: &'r Operation) -> Vec<Equation<'r>> 
             }));
         }
     }
-    with_size(&mut equations, part, operation);
+    equations.extend(with_latencies(part, operation));
     equations
+}
+
+/// Compares the number of operations with the number of their completion latencies.
+fn with_latencies<'r>(part: &'r Part, operation: &'r Operation) -> Option<Equation<'r>> {
+    let mut latencies = operation.latencies.iter();
+    let latency = latencies.find(|l| l.stage == Stage::Completion && !l.sampled)?;
+    let latencies = latency.count.as_ref().filter(|count| usable(count))?;
+    let count = first(&operation.count).filter(|_| operation.kind != Kind::Sync)?;
+    // At the end, an unknown number of operations may be in flight.
+    part.setting.outstanding.as_ref()?;
+    let in_flight = counter_reset::in_flight(part, operation).most;
+    let requeued = operation.short.as_ref().map_or(0.0, |short| short.value);
+    let counted = Span::from(count);
+    Some(Equation {
+        left_says: format!("the number of operations ({})", count.field),
+        left: Span {
+            least: (counted.least - requeued).max(0.0),
+            most: counted.most + in_flight,
+            ..counted
+        },
+        right_says: "the number of completion latencies".into(),
+        right: latencies.into(),
+        format_value: format::number,
+        figures: vec![count, latencies],
+    })
 }
 
 fn restated<'r>(
@@ -96,12 +155,41 @@ fn restated<'r>(
     }));
 }
 
-fn with_size<'r>(equations: &mut Vec<Equation<'r>>, part: &'r Part, operation: &'r Operation) {
-    let Some(size) = operation.size_bytes.as_ref().filter(|size| usable(size)) else { return };
-    // A transfer that ended early moved fewer bytes than its size.
-    if operation.short.as_ref().is_some_and(|short| short.most > 0.0) {
-        return;
-    }
+/// Returns the size of all transfers. A transfer that ended early moved fewer bytes than its size.
+fn constant_size(operation: &Operation) -> Option<&Figure> {
+    let short = operation.short.as_ref().is_some_and(|short| short.value > 0.0);
+    operation.size_bytes.as_ref().filter(|size| usable(size) && !short)
+}
+
+/// Tolerance of samples: they are not taken at exactly the same time.
+const SAMPLES_SLACK: f64 = 0.05;
+
+/// Compares the mean samples of the rate and of the bandwidth. fio truncates each sample of each
+/// thread to whole operations and KiB (`__add_samples` in stat.c).
+fn of_samples<'r>(part: &'r Part, operation: &'r Operation) -> Option<Equation<'r>> {
+    let size = constant_size(operation)?;
+    let (rate, bandwidth) =
+        (operation.rate_sampled.as_ref()?, operation.bandwidth_sampled.as_ref()?);
+    let samples = rate.samples.as_ref().zip(bandwidth.samples.as_ref());
+    samples.filter(|(rate, bandwidth)| rate.value == bandwidth.value)?;
+    let threads = part.setting.threads.as_ref().filter(|threads| usable(threads))?.most;
+    let mean = |sampled: &'r SampleStatistics| sampled.mean.as_ref().filter(|mean| usable(mean));
+    let (rate, bandwidth) = (mean(rate)?, mean(bandwidth)?);
+    let (of_rate, of_bandwidth) = (Span::from(rate), Span::from(bandwidth));
+    let cut = |span: Span, unit: f64| Span { most: span.most + threads * unit, ..span };
+    Some(Equation {
+        left_says: format!("{} on average × {}", per_s(rate.value), format::transfer(size.value)),
+        left: cut(of_rate, 1.0).times(size.into()).widened(SAMPLES_SLACK),
+        right_says: "the mean of the bandwidth samples".into(),
+        right: cut(of_bandwidth, 1024.0),
+        format_value: format::bytes_per_s,
+        figures: vec![rate, bandwidth, size],
+    })
+}
+
+fn with_size<'r>(part: &'r Part, operation: &'r Operation) -> Vec<Equation<'r>> {
+    let mut equations = Vec::new();
+    let Some(size) = constant_size(operation) else { return equations };
     let transfer = format::transfer(size.value);
     let uncounted = counter_reset::in_flight(part, operation).most;
     let seconds = window(part, operation).map(|window| window.least / 1e9);
@@ -146,14 +234,14 @@ fn with_size<'r>(equations: &mut Vec<Equation<'r>>, part: &'r Part, operation: &
             figures: vec![sum, count, size],
         });
     }
+    equations
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::tool_result::{Kind, Outstanding};
+    use plimsoll_evidence::tool_result::{Latency, Outstanding};
 
-    use super::super::super::Severity;
     use super::*;
 
     fn reads() -> ToolResult {
@@ -208,6 +296,74 @@ mod tests {
         assert_eq!(found(&reported), ["bs", "bs"]);
         reported.parts[0].operations[0].short = Some(Figure::exact(1.0, "short_ios"));
         assert!(found(&reported).is_empty());
+    }
+
+    #[test]
+    fn missing_bytes_are_doubted_if_they_have_a_cause() {
+        let says = |change: &dyn Fn(&mut Part), bytes: f64| {
+            let mut reported = reads();
+            let operation = &mut reported.parts[0].operations[0];
+            operation.bytes = vec![Figure::exact(bytes, "io_bytes")];
+            operation.bandwidth_per_s = vec![Figure::truncated(bytes / 60.0, 1.0, "bw_bytes")];
+            change(&mut reported.parts[0]);
+            let outcome = check(&reported, &DeclaredFacts::default());
+            outcome.findings.iter().map(|f| (f.severity, f.says.clone())).collect::<Vec<_>>()
+        };
+        let several = |part: &mut Part| part.setting.threads = Some(Figure::exact(4.0, "jobs"));
+        let short = Some(Figure { most: 600_000.0, ..Figure::exact(0.0, "short") });
+        let at_end = |part: &mut Part| part.operations[0].short = short.clone();
+        for (change, words) in [
+            (&several as &dyn Fn(&mut Part), "A process may have ended"),
+            (&at_end, "Reads at the end of a file"),
+        ] {
+            let doubts = says(change, 1.8e9);
+            assert!(doubts.len() == 1 && doubts[0].1.contains(words), "{doubts:?}");
+            assert_eq!(doubts[0].0, Severity::Doubtful);
+            // No cause adds bytes.
+            let faults = says(change, 2.8e9);
+            assert!(faults.len() == 2 && faults[0].0 == Severity::Impossible, "{faults:?}");
+        }
+        assert_eq!(says(&|_| (), 1.8e9)[0].0, Severity::Impossible);
+    }
+
+    #[test]
+    fn each_operation_has_a_completion_latency() {
+        let with = |count: f64, in_flight: f64| {
+            let mut reported = reads();
+            let part = &mut reported.parts[0];
+            part.operations[0].count[0].least -= in_flight;
+            let count = Some(Figure::exact(count, "N"));
+            part.operations[0].latencies =
+                vec![Latency { stage: Stage::Completion, count, ..Latency::default() }];
+            part.setting.outstanding =
+                Some(Outstanding { most: Figure::exact(64.0, "iodepth"), kept: true });
+            found(&reported)
+        };
+        assert!(with(600_000.0, 0.0).is_empty() && with(599_936.0, 64.0).is_empty());
+        assert_eq!(with(599_936.0, 0.0), ["N"]);
+        assert_eq!(with(300_000.0, 64.0), ["N"]);
+    }
+
+    #[test]
+    fn the_samples_of_rate_and_bandwidth_agree() {
+        let with = |rate: f64, samples: f64| {
+            let mut reported = reads();
+            let part = &mut reported.parts[0];
+            part.setting.threads = Some(Figure::exact(1.0, "numjobs"));
+            let sampled = |mean: f64, samples: f64| {
+                let (mean, samples) = (Figure::exact(mean, "mean"), Figure::exact(samples, "n"));
+                Some(SampleStatistics {
+                    mean: Some(mean),
+                    samples: Some(samples),
+                    ..SampleStatistics::default()
+                })
+            };
+            part.operations[0].rate_sampled = sampled(rate, samples);
+            part.operations[0].bandwidth_sampled = sampled(40_960_000.0, 120.0);
+            found(&reported).len()
+        };
+        assert_eq!([with(10_000.0, 120.0), with(9600.0, 120.0), with(7000.0, 9.0)], [0; 3]);
+        assert_eq!([with(7000.0, 120.0), with(14_000.0, 120.0)], [1; 2]);
     }
 
     #[test]
