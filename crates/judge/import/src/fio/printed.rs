@@ -109,7 +109,7 @@ pub(super) fn figure(text: &str, unit: f64, field: &str, tail: Tail) -> Option<F
 
 /// Parses an amount with its unit. In version 2, `2393.0MB` and `40810KB/s` are in powers of 1024,
 /// as is `43.9MiB/s` in version 3. In version 3, `46.0MB/s` is in powers of 1000. This amount is in
-/// brackets and ignored, or precedes the other amount with `kb_base=1000`.
+/// brackets, or precedes the other amount with `kb_base=1000`.
 pub(super) fn amount(text: &str, field: &str, tail: Tail) -> Option<Figure> {
     let text = text.trim_end_matches("/s");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -170,6 +170,7 @@ pub(super) fn direction(kind: Kind, text: &str, number: usize, tail: Tail) -> Op
     }));
     let bandwidth = value(text, "BW").or_else(|| value(text, "bw"));
     operation.bandwidth_per_s.extend(bandwidth.and_then(|text| amount(text, &at("bw"), tail)));
+    operation.bandwidth_per_s.extend(second_bandwidth(text, "BW", number, tail));
     let (io, time) = match text.rsplit_once("msec") {
         Some((before, _)) => match (before.rsplit_once('('), before.rsplit_once("runt=")) {
             (_, Some((_, time))) => (value(text, "io"), Some(time)),
@@ -185,6 +186,20 @@ pub(super) fn direction(kind: Kind, text: &str, number: usize, tail: Tail) -> Op
     operation.window_ns =
         time.and_then(|text| figure(text.trim(), NS_PER_MS, &at("runtime"), Tail::Sound));
     operation
+}
+
+/// Parses the bandwidth in brackets of `BW=43.9MiB/s (46.0MB/s)`. It is the same figure in powers of
+/// the other base.
+pub(super) fn second_bandwidth(
+    text: &str,
+    name: &str,
+    number: usize,
+    tail: Tail,
+) -> Option<Figure> {
+    let (_, rest) = text.split_once(&format!("{name}="))?;
+    let (first, rest) = rest.split_once(" (")?;
+    let (second, _) = rest.split_once(')').filter(|_| !first.contains([',', '(']))?;
+    amount(second, &field(number, &format!("{} in brackets", name.to_lowercase())), tail)
 }
 
 /// Parses `issued rwts: total=1,0,0,0 short=0,0,0,0 dropped=0,0,0,0`, or `issued    :

@@ -12,7 +12,7 @@ use super::options::Options;
 use super::printed::{
     self, DIRECTIONS, NS_PER_MS, Tail, amount, bandwidth_samples, direction, field, figure, issued,
     latency, latency_line, parse_announced_options, percentiles, percentiles_header, sampled,
-    value,
+    second_bandwidth, value,
 };
 use super::shares;
 use crate::runs;
@@ -126,6 +126,7 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         sections_depth: None,
         part: None,
         group: String::new(),
+        job_line: 0,
         direction: None,
         percentiles: None,
         summed: false,
@@ -231,6 +232,10 @@ fn waited_for_thread(part: &Part) -> bool {
     })
 }
 
+/// Maximum distance in lines between the first line of a job and the totals of its group. Examples in
+/// a text such as fio's manual are further apart.
+const GROUP_LINES_MAX: usize = 120;
+
 struct Reader {
     reported: ToolResult,
     announced: Vec<Section>,
@@ -240,6 +245,8 @@ struct Reader {
     sections_depth: Option<Figure>,
     part: Option<Part>,
     group: String,
+    /// Number of the line with which the last job started.
+    job_line: usize,
     /// Index of the operation to which the current lines belong.
     direction: Option<usize>,
     /// Stage and unit of the percentiles in the next lines.
@@ -271,6 +278,7 @@ impl Reader {
             if std::mem::take(&mut self.summed) {
                 self.totals.clear();
             }
+            self.job_line = number;
             self.begin_job(name, group, jobs, client(whole), error, number);
             return;
         }
@@ -444,8 +452,9 @@ impl Reader {
         else {
             return;
         };
-        if let Some((stage, unit)) = percentiles_header(line) {
-            self.percentiles = Some((stage, unit));
+        // Another table ends the current one, such as those of each priority (`clat prio 1/0`).
+        if line.contains(" percentiles (") {
+            self.percentiles = percentiles_header(line);
         } else if let Some((stage, unit)) = self.percentiles.filter(|_| line.starts_with('|')) {
             percentiles(operation, stage, unit, line, number);
         } else if let Some((stage, unit, rest)) = latency_line(line) {
@@ -474,6 +483,7 @@ impl Reader {
         total
             .bandwidth_per_s
             .extend(bandwidth.and_then(|text| amount(text, &field(number, "bw"), self.tail)));
+        total.bandwidth_per_s.extend(second_bandwidth(rest, "bw", number, self.tail));
         total.bytes.extend(
             value(rest, "io").and_then(|text| amount(text, &field(number, "io"), self.tail)),
         );
@@ -484,7 +494,9 @@ impl Reader {
             figure(text, NS_PER_MS, &field(number, "run"), Tail::Sound)
         });
         let key = (self.group.clone(), kind.clone());
-        if let (Some(sum), Some((bytes, _))) = (total.bytes.first(), self.totals.get(&key)) {
+        let follows = number - self.job_line <= GROUP_LINES_MAX;
+        let parts = self.totals.get(&key).filter(|_| follows);
+        if let Some((sum, (bytes, _))) = total.bytes.first().zip(parts) {
             self.reported.combined.push(Aggregate {
                 what: format!("bytes of {} in group {}", kind.word(), self.group),
                 formula: Formula::Sum,
@@ -731,6 +743,39 @@ mod tests {
             );
             assert_eq!(depth(&run(&[("a", "4096B", "psync, iodepth=4")], 1, &lines)), Some(most));
         }
+    }
+
+    #[test]
+    fn percentiles_of_each_priority_are_not_those_of_all_operations() {
+        let table = |heading: &str, value| {
+            format!("    {heading} percentiles (usec):\n     |  5.00th=[   {value}]\n")
+        };
+        for other in ["clat prio 1/0 (20.42% of IOs)", "high prio_clat"] {
+            let lines = table("clat", 36) + &table(other, 26);
+            let part = run(&[("a", "4096B", "psync")], 1, &lines);
+            assert_eq!(part.operations[0].latencies[0].percentiles.len(), 1, "{other}");
+        }
+    }
+
+    #[test]
+    fn both_units_of_a_bandwidth_are_read() {
+        let reported = read(VERSION_3, "w.txt").unwrap();
+        let values = |part: usize| {
+            let bandwidth = &reported.parts[part].operations[0].bandwidth_per_s;
+            bandwidth.iter().map(|figure| figure.value).collect::<Vec<_>>()
+        };
+        assert_eq!(values(0), [43.9 * 1048576.0, 46e6]);
+        assert_eq!(values(1), values(0));
+    }
+
+    #[test]
+    fn a_total_far_from_its_job_is_of_another_run() {
+        let sums = |lines: usize| {
+            let text =
+                VERSION_3.replace("Run status", &format!("{}Run status", "x\n".repeat(lines)));
+            read(&text, "w.txt").unwrap().combined.len()
+        };
+        assert_eq!((sums(0), sums(150)), (1, 0));
     }
 
     #[test]
