@@ -271,7 +271,10 @@ impl Options {
     #[must_use]
     pub fn setting(&self, clones: Option<f64>) -> Setting {
         let rw = self.get("rw");
-        let paced = PACED.iter().any(|name| self.on(name) == Some(true));
+        // fio needs more time for its own work than these engines need to copy memory.
+        let copies = ["mmap", "libpmem", "dev-dax"];
+        let copies = self.get("ioengine").is_some_and(|engine| copies.contains(&engine));
+        let paced = copies || PACED.iter().any(|name| self.on(name) == Some(true));
         let outstanding = self
             .depth()
             .zip(clones)
@@ -423,7 +426,7 @@ impl Options {
         let rw = rw.split(':').next().unwrap_or(rw);
         match rw {
             "read" | "randread" => Some(Figure::exact(100.0, field)),
-            "write" | "randwrite" | "trim" | "randtrim" => Some(Figure::exact(0.0, field)),
+            "write" | "randwrite" => Some(Figure::exact(0.0, field)),
             "rw" | "readwrite" | "randrw" => {
                 let stated = self.whole("rwmixread");
                 let of_writes =
@@ -595,6 +598,7 @@ mod tests {
         assert_eq!(most(&[("ioengine", "libaio"), ("iodepth", "32")]), Some((128.0, true)));
         assert_eq!(most(&[("ioengine", "psync"), ("iodepth", "32")]), Some((4.0, true)));
         assert_eq!(most(&[("ioengine", "libaio"), ("rate_iops", "100")]), Some((4.0, false)));
+        assert_eq!(most(&[("ioengine", "mmap")]), Some((4.0, false)));
         assert_eq!(most(&[("iodepth", "32")]), None);
         let offload = [("ioengine", "psync"), ("iodepth", "4"), ("io_submit_mode", "offload")];
         assert_eq!(most(&offload), Some((16.0, false)));
@@ -637,5 +641,6 @@ mod tests {
         assert_eq!(setting.read_percent.unwrap().value, 70.0);
         assert_eq!(setting.durability, Some(Durability::Flushed));
         assert_eq!(setting.direct, None);
+        assert_eq!(options(&[("rw", "randtrim")]).setting(None).read_percent, None);
     }
 }

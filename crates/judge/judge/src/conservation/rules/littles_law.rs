@@ -10,7 +10,8 @@ use super::{concurrent, counter_reset, rate, usable};
 /// Minimum share of the stated depth that rate and latency must explain. If the share is lower, the
 /// latency omits most of the time. A generator also spends time on each operation that the latency
 /// does not include, but the share is still 0.5 or more. (The lowest measured share is that of
-/// buffered reads with one thread: fio itself uses half of each cycle.)
+/// buffered reads with one thread: fio itself uses half of each cycle. Engines that only copy memory
+/// have a lower share, so their depth is not `kept`.)
 const SHARE_MIN: f64 = 0.5;
 /// Tolerance for the start and the end of a run, which may increase the mean number in flight by
 /// this share. Threads start and stop at different times, but their rates are computed with the
