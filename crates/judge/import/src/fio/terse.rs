@@ -57,6 +57,22 @@ fn of_line(line: &str) -> Option<(u32, usize)> {
     (line.split(';').count() >= first + FIELDS + AFTER_DIRECTIONS).then_some((version, first))
 }
 
+/// Number of fields of a direction before the percentiles.
+const BEFORE_PERCENTILES: usize = 4 + 4 + 4;
+
+/// Returns the name of a job, and the index of the first field of the first direction. If the name
+/// contains semicolons, this index is greater than `first`. The first percentile determines it.
+fn name_of(cells: &[&str], first: usize) -> (String, usize) {
+    let is_percentile = |cell: &&str| {
+        let percent = cell.split_once("%=").map(|(percent, _)| percent.parse::<f64>());
+        percent.is_some_and(|percent| percent.is_ok())
+    };
+    let at = cells.iter().position(is_percentile).and_then(|at| at.checked_sub(BEFORE_PERCENTILES));
+    let from = at.map_or(first, |at| at.max(first));
+    let name = cells.get(first - 3..from - 2).unwrap_or_default();
+    (name.join(";"), from)
+}
+
 /// Reads all lines of a file.
 ///
 /// # Errors
@@ -74,9 +90,9 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         if version > 2 {
             reported.source.version = Some(cells[1].to_owned());
         }
-        let name = cells[first - 3];
+        let (name, first) = name_of(&cells, first);
         // The group is unknown: lines of several runs may be in one file, and all begin with group 0.
-        let mut part = Part { name: name.to_owned(), ..Part::default() };
+        let mut part = Part { name: name.clone(), ..Part::default() };
         // Terse lines contain no options.
         part.setting.counter_reset = CounterReset::Unknown;
         let error = format!("line {}, field {first} (error)", index + 1);
@@ -99,6 +115,10 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
             let mut operation = direction.operation(kind.clone(), version);
             if drop_unstarted_latencies(&mut operation) {
                 printed::remark(&mut reported.remarks, printed::LATENCIES_UNSTARTED);
+            }
+            if messages::is_unreported(&operation) {
+                let field = format!("line {}", index + 1);
+                reported.complaints.push(messages::unreported(&name, &field));
             }
             if !operation.is_idle() {
                 part.window_ns = part.window_ns.or(operation.window_ns.clone());
@@ -450,6 +470,22 @@ mod tests {
             assert_eq!(operations[0].latencies[2].mean_ns.as_ref().unwrap().value, 80_000.0);
             assert!(operations[0].rate_per_s[0].field.contains("line 2"));
         }
+    }
+
+    #[test]
+    fn a_name_may_contain_semicolons() {
+        let part = read(&line(3).replace(";job;", ";a;b ; c;"), "x").unwrap().parts.remove(0);
+        assert_eq!((part.name.as_str(), part.operations[0].rate_per_s[0].value), ("a;b;c", 1000.0));
+    }
+
+    #[test]
+    fn a_killed_process_did_not_report_its_bytes() {
+        let reported = read(&format!("fio: pid=7, got signal=9\n{}\n", line(3)), "x").unwrap();
+        assert!(reported.complaints[0].says.contains("killed by signal 9"));
+        let zero = line(3)
+            .replace(";40000;4000;1000;10000;1;9;2.5;0.1;70;900;", ";0;0;0;0;0;0;0;0;70;9000;");
+        let reported = read(&zero, "x").unwrap();
+        assert!(reported.complaints[0].says.contains("without reporting"));
     }
 
     #[test]
