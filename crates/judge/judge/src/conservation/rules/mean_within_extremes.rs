@@ -321,8 +321,45 @@ fn stages(outcome: &mut RuleResult, part: &Part, operation: &Operation) {
     let of = |stage: Stage| operation.latencies.iter().find(|l| l.stage == stage);
     let count = |latency: &Latency| latency.count.as_ref().map(|count| count.value);
     let (Some(completion), Some(total)) = (of(Stage::Completion), of(Stage::Total)) else { return };
+    if completion.sampled || total.sampled {
+        return;
+    }
+    if let Some((one, other)) = completion.count.as_ref().zip(total.count.as_ref()) {
+        outcome.check((one.value != other.value).then(|| {
+            let says = format!(
+                "{}{} completion latencies, but {} total latencies",
+                whose(part, operation),
+                format::number(one.value),
+                format::number(other.value)
+            );
+            Finding::new(Severity::Impossible, says)
+                .with_fields([&one.field, &other.field])
+                .with_request("the tool's own output")
+        }));
+    }
     if count(completion) != count(total) {
         return;
+    }
+    for (word, one, other) in [
+        ("minimum", &completion.min_ns, &total.min_ns),
+        ("maximum", &completion.max_ns, &total.max_ns),
+    ] {
+        let (Some(one), Some(other)) = (one, other) else { continue };
+        if !usable(one) || !usable(other) {
+            continue;
+        }
+        let exceeds = one.least > Span::from(other).widened(STAGES_SLACK).most;
+        outcome.check(exceeds.then(|| {
+            let says = format!(
+                "{}the {word} completion time is {}, but the {word} total time is only {}",
+                whose(part, operation),
+                format::time(one.value),
+                format::time(other.value)
+            );
+            Finding::new(Severity::Impossible, says)
+                .with_fields([&other.field, &one.field])
+                .with_request("the tool's own output")
+        }));
     }
     let mean = |latency: &'_ Latency| latency.mean_ns.clone().filter(usable);
     let (Some(b), Some(sum)) = (mean(completion), mean(total)) else { return };
@@ -425,6 +462,31 @@ mod tests {
             says.contains("258 ms / 1,000 operations = 258 us, but the mean is 158 us"),
             "{says}"
         );
+    }
+
+    #[test]
+    fn the_completion_is_part_of_the_total() {
+        let of = |stage, min, max, count: Option<f64>| Latency {
+            stage,
+            count: count.and_then(|count| exact(count, "N")),
+            min_ns: exact(min, "min"),
+            max_ns: exact(max, "max"),
+            ..Latency::default()
+        };
+        let n = Some(1000.0);
+        for (total, checked, failures) in [
+            (of(Stage::Total, 60e3, 900e3, n), 3, 0),
+            (of(Stage::Total, 60e3, 400e3, n), 3, 1),
+            (of(Stage::Total, 20e3, 900e3, n), 3, 1),
+            (of(Stage::Total, 60e3, 400e3, Some(500.0)), 1, 1),
+            (of(Stage::Total, 60e3, 400e3, None), 0, 0),
+        ] {
+            let latencies = vec![of(Stage::Completion, 50e3, 800e3, n), total];
+            let operation = Operation { latencies, ..Operation::default() };
+            let mut outcome = RuleResult::default();
+            stages(&mut outcome, &Part::default(), &operation);
+            assert_eq!((outcome.checked, outcome.findings.len()), (checked, failures));
+        }
     }
 
     #[test]
