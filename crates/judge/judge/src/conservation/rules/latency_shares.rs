@@ -10,6 +10,8 @@ use super::{counter_reset, first, usable, whose};
 /// Maximum deviation of the sum of the shares from 1. A larger deviation means that a part of the
 /// distribution is missing, or that the tool counted operations of a warm-up.
 const SUM_SLACK: f64 = 0.02;
+/// Rounding error of the sum of all shares, of which fio rounds the smallest up.
+const ROUNDING_SLACK: f64 = 0.005;
 /// Rounding error of a share. The tool prints every nonzero share as 0.01 % or more.
 const SHARE_SLACK: f64 = 0.0001;
 /// Share by which the mean may exceed its bounds. The numbers of operations in each direction may
@@ -26,6 +28,19 @@ pub(super) fn check(outcome: &mut RuleResult, part: &Part) {
     let sum: f64 = bins.iter().map(|bin| bin.count).sum();
     let (Some(lowest), Some(highest)) = (bins.first(), bins.last()) else { return };
     let Some(stated) = CompletionFigures::of(part) else { return };
+    if let Some(expected) = expected_sum(part) {
+        let found = Span::exact(sum).widened(ROUNDING_SLACK);
+        outcome.check((!found.meets(expected)).then(|| {
+            let says = format!(
+                "the shares in the distribution of latencies sum to {}, but they must sum to {}",
+                format::percent(sum),
+                format::percent(expected.value)
+            );
+            Finding::new(Severity::Impossible, says)
+                .with_fields(stated.figures.iter().map(|figure| figure.field.clone()))
+                .with_request("the tool's own output")
+        }));
+    }
     if (sum - 1.0).abs() > SUM_SLACK {
         return;
     }
@@ -45,6 +60,25 @@ pub(super) fn check(outcome: &mut RuleResult, part: &Part) {
     let most_ns = bins.iter().map(most).sum::<f64>() / sum * (1.0 + MEAN_SLACK);
     let outside = mean.most < least_ns || mean.least > most_ns;
     outcome.check(outside.then(|| finding(part, "mean", mean, least_ns, most_ns, &stated)));
+}
+
+/// Returns the sum of all shares. fio divides the number of completion latencies in a range by the
+/// number of issued operations (`stat_calc_lat` in stat.c). An issued operation may not have
+/// completed. A latency may belong to an operation that fio issued before it reset its counters.
+/// Returns `None` if these numbers are unknown.
+fn expected_sum(part: &Part) -> Option<Span> {
+    let failed = part.errors.as_ref().is_some_and(|errors| errors.most > 0.0);
+    let depth = part.setting.outstanding.as_ref().map_or(f64::INFINITY, |o| o.most.most);
+    let (mut issued, mut completed) = (0.0, Span::exact(0.0));
+    for operation in part.operations.iter().filter(|o| o.kind != Kind::Sync) {
+        let count = first(&operation.count)?;
+        let requeued = operation.short.as_ref().map_or(0.0, |short| short.value);
+        let least = if failed { 0.0 } else { count.least.min(count.value - depth) - requeued };
+        let most = count.value + counter_reset::in_flight(part, operation).most;
+        completed = completed.plus(Span { value: count.value, least: least.max(0.0), most });
+        issued += count.value;
+    }
+    completed.over(Span::exact(issued)).filter(|sum| sum.most.is_finite())
 }
 
 /// Checks the percentiles of a part with only one kind of operation. The distribution of other parts
@@ -167,6 +201,8 @@ fn count(operation: &Operation, latency: &Latency) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_evidence::tool_result::{CounterReset, Outstanding};
+
     use super::*;
 
     /// Half of the latencies are between 50 and 100 us, half between 100 and 250 us.
@@ -197,13 +233,13 @@ mod tests {
     #[test]
     fn latencies_are_in_the_ranges_of_their_distribution() {
         let halves = [0.5, 0.5];
-        assert_eq!(findings(&[(60.0, 120.0, 240.0)], halves), (3, 0));
-        assert_eq!(findings(&[(60.0, 70.0, 240.0)], halves), (3, 1));
-        assert_eq!(findings(&[(60.0, 180.0, 240.0)], halves), (3, 1));
-        assert_eq!(findings(&[(6.0, 12.0, 24.0)], halves), (3, 3));
+        assert_eq!(findings(&[(60.0, 120.0, 240.0)], halves), (4, 0));
+        assert_eq!(findings(&[(60.0, 70.0, 240.0)], halves), (4, 1));
+        assert_eq!(findings(&[(60.0, 180.0, 240.0)], halves), (4, 1));
+        assert_eq!(findings(&[(6.0, 12.0, 24.0)], halves), (4, 3));
         // The extremes and the mean are those of both directions together.
-        assert_eq!(findings(&[(60.0, 80.0, 90.0), (110.0, 160.0, 240.0)], halves), (3, 0));
-        assert_eq!(findings(&[(60.0, 65.0, 90.0), (110.0, 65.0, 240.0)], halves), (3, 1));
+        assert_eq!(findings(&[(60.0, 80.0, 90.0), (110.0, 160.0, 240.0)], halves), (4, 0));
+        assert_eq!(findings(&[(60.0, 65.0, 90.0), (110.0, 65.0, 240.0)], halves), (4, 1));
     }
 
     #[test]
@@ -264,8 +300,31 @@ mod tests {
     }
 
     #[test]
+    fn the_shares_are_of_the_issued_operations() {
+        let sum = |in_flight: f64, failed: f64, reset| {
+            let mut part = Part {
+                operations: vec![Operation {
+                    count: vec![Figure::exact(1000.0, "count")],
+                    ..Operation::of(Kind::Read)
+                }],
+                errors: Some(Figure::exact(failed, "errors")),
+                ..Part::default()
+            };
+            let most = Figure::exact(in_flight, "iodepth");
+            part.setting.outstanding = Some(Outstanding { most, kept: true });
+            part.setting.counter_reset = reset;
+            expected_sum(&part).map(|sum| (sum.least, sum.most))
+        };
+        assert_eq!(sum(100.0, 0.0, CounterReset::Never), Some((0.9, 1.0)));
+        assert_eq!(sum(100.0, 0.0, CounterReset::Unknown), Some((0.9, 1.1)));
+        assert_eq!(sum(100.0, 1.0, CounterReset::Never), Some((0.0, 1.0)));
+        assert_eq!(findings(&[(60.0, 120.0, 240.0)], [0.9, 0.47]), (1, 1));
+        assert_eq!(expected_sum(&Part::default()), None);
+    }
+
+    #[test]
     fn an_incomplete_distribution_is_not_used() {
-        assert_eq!(findings(&[(6.0, 12.0, 24.0)], [0.5, 0.4]), (0, 0));
+        assert_eq!(findings(&[(6.0, 12.0, 24.0)], [0.5, 0.4]), (1, 0));
         assert_eq!(findings(&[], [0.5, 0.5]), (0, 0));
     }
 }
