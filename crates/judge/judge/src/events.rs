@@ -266,30 +266,45 @@ fn class_rows(bundle: &Bundle) -> impl Iterator<Item = (&str, u64, u64, Data)> {
     rows.map(|row| (row.name.as_str(), row.start_ns, row.duration_ns, row.data))
 }
 
-/// Returns the longest time in a part of the run during which no operation of the load completed.
+/// Completions of the load in one interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Completions {
+    count: u64,
+    max_ns: u64,
+    errors: u64,
+}
+
+/// Returns the longest time in a part of the run during which no operation of the load completed,
+/// although an operation was waiting or failed. A pause of the load is no outage.
 pub fn outage(bundle: &Bundle, part: Part) -> Option<Outage> {
     let measure = measured(bundle)?;
     let width_ns = interval_ns(bundle);
     let (start_ns, end_ns) = (measure.start_ns, end_ns(measure));
     let grid = Grid { start_ns, end_ns, width_ns };
-    let mut intervals = vec![(0u64, 0u64); grid.count()];
+    let mut intervals = vec![Completions::default(); grid.count()];
     for (name, start_ns, duration_ns, data) in class_rows(bundle) {
-        let Data::Class { count, max_ns, .. } = data else { continue };
-        let class = bundle.run.class(name);
+        let name = if let Data::Gauge(_) = data { errors_class(name) } else { Some(name) };
+        let class = name.and_then(|name| bundle.run.class(name));
         let of_load = class.is_some_and(|class| is_of_load(&bundle.plan, class));
         let at = grid
             .index(start_ns.saturating_add(duration_ns / 2))
             .and_then(|at| intervals.get_mut(at));
-        if let Some(sums) = at.filter(|_| of_load) {
-            *sums = (sums.0.saturating_add(count), sums.1.max(max_ns));
+        match (at.filter(|_| of_load), data) {
+            (Some(sums), Data::Class { count, max_ns, .. }) => {
+                sums.count = sums.count.saturating_add(count);
+                sums.max_ns = sums.max_ns.max(max_ns);
+            }
+            (Some(sums), Data::Gauge(errors)) => sums.errors += errors as u64,
+            (None, _) => {}
         }
     }
+    let silent_from = silent_intervals(bundle, &intervals, width_ns);
     let first = grid.index(part.from_ns)?;
     let last = grid.index(part.to_ns.saturating_sub(1)).unwrap_or(intervals.len());
     let mut longest = Outage { duration_ns: 0, low_ns: 0, high_ns: 2 * width_ns };
     let mut silent = 0u64;
-    for (at, (count, max_ns)) in intervals.iter().enumerate().skip(first) {
-        if *count == 0 && at <= last {
+    for (at, Completions { max_ns, .. }) in intervals.iter().enumerate().skip(first) {
+        if silent_from[at] && at <= last {
             silent += 1;
             let low_ns = silent * width_ns;
             if low_ns > longest.low_ns {
@@ -308,6 +323,41 @@ pub fn outage(bundle: &Bundle, part: Part) -> Option<Outage> {
         }
     }
     Some(longest)
+}
+
+/// Returns for each interval whether it belongs to an outage: no operation completed, but one was
+/// waiting or failed. A later completion shows since when its operation was waiting.
+fn silent_intervals(bundle: &Bundle, intervals: &[Completions], width_ns: u64) -> Vec<bool> {
+    if !pauses(&bundle.plan) {
+        return intervals.iter().map(|interval| interval.count == 0).collect();
+    }
+    let load = bundle.run.classes.iter().filter(|class| is_of_load(&bundle.plan, class));
+    // Operations that completed after the end, or never, waited at most for the longest latency.
+    let total_ns = intervals.len() as u64 * width_ns;
+    let since = |class: &ClassTotals| match class.unfinished() {
+        Some(0) if class.drained == 0 => u64::MAX,
+        Some(_) => total_ns.saturating_sub(class.latency_ns_max),
+        None => 0,
+    };
+    let mut waiting_since_ns = load.map(since).min().unwrap_or(0);
+    let mut silent = vec![false; intervals.len()];
+    for (at, interval) in intervals.iter().enumerate().rev() {
+        let end_ns = (at as u64 + 1) * width_ns;
+        if interval.count == 0 {
+            silent[at] = waiting_since_ns <= end_ns || interval.errors > 0;
+        } else {
+            waiting_since_ns = waiting_since_ns.min(end_ns.saturating_sub(interval.max_ns));
+        }
+    }
+    silent
+}
+
+/// Returns true if the plan may have no operation in flight for a time: all streams of the load have
+/// start times, a rate cap or a think time.
+fn pauses(plan: &ResolvedPlan) -> bool {
+    let Some(matrix) = plan.workload.matrix() else { return false };
+    let mut load = matrix.streams.iter().filter(|stream| stream.start_event.is_none());
+    load.all(|stream| stream.arrival.is_open() || stream.rate_max_per_s().is_some())
 }
 
 /// Returns the largest latency of the load in a part of the run.

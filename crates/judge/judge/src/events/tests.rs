@@ -105,6 +105,30 @@ fn an_outage_and_its_recovery_are_measured() {
 }
 
 #[test]
+fn a_planned_pause_is_no_outage() {
+    let mut bundle = run(10.0, "[requirement.during]\noutage_max = \"3s\"\n");
+    let matrix = match &mut bundle.plan.workload {
+        plimsoll_plan::Workload::Matrix(matrix) => matrix,
+        other => panic!("{other:?}"),
+    };
+    let (on_ns, off_ns) = (20 * SECOND_NS, 10 * SECOND_NS);
+    matrix.streams[0].arrival =
+        plimsoll_plan::Arrival::Bursts { rate_per_s: 10_000.0, on_ns, off_ns };
+    let low_ns = |bundle: &Bundle| outage(bundle, part(bundle, Window::During)).unwrap().low_ns;
+    assert_eq!(low_ns(&bundle), 0);
+    // The first operation after the pause was waiting for 9 s.
+    let mut waited = bundle.clone();
+    let first = waited.series.iter_mut().find(|row| row.start_ns >= AT_NS + 10 * SECOND_NS);
+    if let Data::Class { max_ns, .. } = &mut first.unwrap().data {
+        *max_ns = 9 * SECOND_NS;
+    }
+    assert!(low_ns(&waited) >= 8 * SECOND_NS, "{}", low_ns(&waited));
+    // Operations that never completed may have waited throughout.
+    bundle.run.classes[0].abandoned = None;
+    assert_eq!(low_ns(&bundle), 10 * SECOND_NS);
+}
+
+#[test]
 fn without_an_effect_nothing_is_found() {
     let bundle = run(0.0, "[requirement.during]\noutage_max = \"1s\"\n");
     assert_eq!(Windows::of(&bundle).unwrap().recovery_ns, Ok(0));
