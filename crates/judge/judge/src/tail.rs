@@ -185,10 +185,11 @@ impl<'a> Tail<'a> {
     }
 
     /// Returns true if at least ten times more operations exceed the limit than the percentile
-    /// allows: for a p99, more than 10 %. In addition, the percentile must be exceeded in most
+    /// allows (for a p99, more than 10 %), or at least ten times fewer meet it than the percentile
+    /// requires (for a p50, less than 5 %). In addition, the percentile must be exceeded in most
     /// parts of the measurement.
     pub(crate) fn breaks_by_a_factor(&self, quantile: f64, limit_ns: u64) -> bool {
-        let allowed = ((1.0 - quantile) * FACTOR).min(0.5);
+        let allowed = ((1.0 - quantile) * FACTOR).min(1.0 - quantile / FACTOR);
         if self.slow_share(limit_ns) <= allowed {
             return false;
         }
@@ -361,6 +362,16 @@ mod tests {
         bundle.latency_spans.truncate(5);
         assert_eq!(check_p99(&bundle, 50 * MS).within, Some(false));
         assert_eq!(check_p99(&bundle, 200 * MS).within, None);
+    }
+
+    #[test]
+    fn a_median_near_its_limit_is_not_exceeded_by_a_factor() {
+        let bundle = run(|_| 0);
+        let tail = Tail::of(&bundle, |_| true).unwrap();
+        // 60 % of the reads are slower than this limit.
+        assert!((0.5..0.7).contains(&tail.slow_share(MS + 15_000)));
+        assert!(!tail.breaks_by_a_factor(0.5, MS + 15_000));
+        assert!(tail.breaks_by_a_factor(0.5, MS / 2));
     }
 
     #[test]
