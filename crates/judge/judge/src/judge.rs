@@ -441,27 +441,35 @@ pub(crate) fn describe_failed(check: &Check) -> String {
     let side = if check.at_least { "below" } else { "above" };
     let name = check.name.replace('_', " ");
     match check.quantity {
-        Latency { limit_ns, measured_ns: Some(ns) } => format!(
-            "{name} {:.2} ms is {side} its limit of {} ms",
-            ns as f64 / 1e6,
-            limit_ns as f64 / 1e6
-        ),
+        Latency { limit_ns, measured_ns: Some(ns) } => {
+            let limit = limit_ns as f64 / 1e6;
+            let [measured, _] = differing(ns as f64 / 1e6, limit, 2);
+            format!("{name} {measured} ms is {side} its limit of {limit} ms")
+        }
         Rate { limit_per_s, measured_per_s: Some(rate) } => {
-            format!("{name} {rate:.1}/s is {side} its limit of {limit_per_s:.1}/s")
+            let [rate, limit] = differing(rate, limit_per_s, 1);
+            format!("{name} {rate}/s is {side} its limit of {limit}/s")
         }
         Count { limit_count, measured_count: Some(count) } => {
             format!("{name} {count} is {side} its limit of {limit_count}")
         }
-        Bandwidth { limit_bytes_per_s, measured_bytes_per_s: Some(bytes) } => format!(
-            "{name} {:.2} MB/s is {side} its limit of {:.2} MB/s",
-            bytes / 1e6,
-            limit_bytes_per_s as f64 / 1e6
-        ),
+        Bandwidth { limit_bytes_per_s, measured_bytes_per_s: Some(bytes) } => {
+            let [bytes, limit] = differing(bytes / 1e6, limit_bytes_per_s as f64 / 1e6, 2);
+            format!("{name} {bytes} MB/s is {side} its limit of {limit} MB/s")
+        }
         Capacity { limit_bytes, measured_bytes: Some(bytes) } => {
             format!("{name} {bytes} bytes is {side} its limit of {limit_bytes} bytes")
         }
         _ => format!("{name} was not measured"),
     }
+}
+
+/// Formats a measured value and its limit with at least this number of decimals, and with so many
+/// that they differ.
+fn differing(measured: f64, limit: f64, decimals: usize) -> [String; 2] {
+    let texts = |decimals: usize| [measured, limit].map(|value| format!("{value:.decimals$}"));
+    let differ = |texts: &[String; 2]| texts[0] != texts[1] || measured == limit;
+    (decimals..=9).map(texts).find(differ).unwrap_or_else(|| texts(9))
 }
 
 /// Largest headroom that is shown as a number: ten times the required rate.
@@ -500,28 +508,40 @@ fn figure_with_limit(check: &Check) -> String {
     let name = check.name.replace("_latency_", " ").replace('_', " ");
     let figures = match check.quantity {
         Latency { limit_ns, measured_ns: Some(ns) } => {
-            Some((milliseconds(ns), milliseconds(limit_ns)))
+            let texts = [milliseconds(ns), milliseconds(limit_ns)];
+            Some(match texts[0] == texts[1] {
+                true => short_pair(ns as f64 / 1e6, limit_ns as f64 / 1e6, " ms"),
+                false => texts,
+            })
         }
         Rate { limit_per_s, measured_per_s: Some(rate) } => {
-            Some((format!("{}/s", short(rate)), format!("{}/s", short(limit_per_s))))
+            Some(short_pair(rate, limit_per_s, "/s"))
         }
         Count { limit_count, measured_count: Some(count) } => {
-            Some((count.to_string(), limit_count.to_string()))
+            Some([count.to_string(), limit_count.to_string()])
         }
-        Bandwidth { limit_bytes_per_s, measured_bytes_per_s: Some(bytes) } => Some((
-            format!("{} MB/s", short(bytes / 1e6)),
-            format!("{} MB/s", short(limit_bytes_per_s as f64 / 1e6)),
-        )),
+        Bandwidth { limit_bytes_per_s, measured_bytes_per_s: Some(bytes) } => {
+            Some(short_pair(bytes / 1e6, limit_bytes_per_s as f64 / 1e6, " MB/s"))
+        }
         Capacity { limit_bytes, measured_bytes: Some(bytes) } => {
-            Some((format!("{bytes} bytes"), format!("{limit_bytes} bytes")))
+            Some([format!("{bytes} bytes"), format!("{limit_bytes} bytes")])
         }
         _ => None,
     };
     let limit = if check.at_least { "at least" } else { "limit" };
     match figures {
-        Some((measured, of)) => format!("{name} {measured} ({limit} {of})"),
+        Some([measured, of]) => format!("{name} {measured} ({limit} {of})"),
         None => name,
     }
+}
+
+/// Formats a measured value and its limit as [`short`] does, or with so many decimals that they
+/// differ.
+fn short_pair(measured: f64, limit: f64, unit: &str) -> [String; 2] {
+    let texts = [measured, limit].map(short);
+    let same = texts[0] == texts[1] && measured != limit;
+    let texts = if same { differing(measured, limit, 0) } else { texts };
+    texts.map(|text| format!("{text}{unit}"))
 }
 
 fn milliseconds(ns: u64) -> String {

@@ -5,8 +5,13 @@ pub(crate) fn many(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// Formats a duration with its two largest units, rounded up to whole seconds: `9 min 40 s`.
+/// Formats a duration with its two largest units: `9 min 40 s`. It is rounded up to whole seconds,
+/// or below 10 s to tenths.
 pub(crate) fn span(ns: u64) -> String {
+    let tenths = ns.div_ceil(100_000_000);
+    if tenths < 100 && tenths % 10 > 0 {
+        return format!("{}.{} s", tenths / 10, tenths % 10);
+    }
     let s = ns.div_ceil(1_000_000_000);
     let of = |large: u64, unit: &str, small: u64, small_unit: &str| match small {
         0 => format!("{large} {unit}"),
@@ -32,7 +37,10 @@ mod tests {
             [of(119), of(580), of(600), of(5_400)],
             ["119 s", "9 min 40 s", "10 min", "1 h 30 min"]
         );
-        assert_eq!(span(1_500_000_000), "2 s");
+        assert_eq!(
+            [span(1_500_000_000), span(100_000_000), span(9_910_000_000)],
+            ["1.5 s", "0.1 s", "10 s"]
+        );
         assert_eq!(of(200_000), "2 days 7 h");
     }
 }

@@ -278,6 +278,18 @@ pub fn elapsed(ns: f64) -> String {
     pair(hours / 24, "d", hours % 24, "h")
 }
 
+/// Formats a limit with up to six digits: a limit of 135.5 µs must not print as 136 µs.
+pub fn show_limit(unit: Unit, base: f64, letters: Letters) -> String {
+    let (divisor, suffix) = unit.scale_for(base, letters);
+    let six = trim_zeros(significant(base / divisor, 6));
+    let round = unit.show_round(base, letters);
+    if unit == Unit::Elapsed || !base.is_finite() || round.len() >= six.len() + suffix.len() {
+        return round;
+    }
+    let gap = if matches!(suffix, "" | "/s") { "" } else { " " };
+    format!("{six}{gap}{suffix}")
+}
+
 /// Formats a measured value so that it differs from its limit: a read latency of 20.004 ms must not
 /// print as `20.0 ms` next to a ceiling of 20 ms and FAIL. Unless both values are equal, up to six
 /// digits are used.
@@ -322,6 +334,17 @@ mod tests {
         assert_eq!(Unit::Size.show(512.0, U), "512 B");
         assert_eq!(Unit::Size.show(1_023_999.0, U), "1,000 KiB");
         assert_eq!(Unit::Bandwidth.show(412_345_678.0, U), "412 MB/s");
+    }
+
+    #[test]
+    fn limits_keep_their_digits() {
+        assert_eq!(show_limit(Unit::Latency, 135_500.0, U), "135.5 µs");
+        assert_eq!(show_limit(Unit::Latency, 20_000_000.0, U), "20 ms");
+        assert_eq!(show_limit(Unit::Rate, 43_700.5, U), "43,700.5/s");
+        assert_eq!(show_limit(Unit::Rate, 1_000.0, U), "1,000/s");
+        assert_eq!(show_limit(Unit::Bandwidth, 178_782_208.0, U), "178.782 MB/s");
+        assert_eq!(show_limit(Unit::Count, 0.0, U), "0");
+        assert_eq!(show_limit(Unit::Size, 2_147_483_648.0, U), "2 GiB");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! digits and the display unit. `n/a` (the figure does not exist) and `unknown` (not observed) are
 //! different values. Neither is ever printed as zero.
 
-use crate::number::{Letters, Unit, show_against};
+use crate::number::{Letters, Unit, show_against, show_limit};
 
 /// Value of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,7 +125,7 @@ impl Cell {
                     (true, Letters::Ascii) => ">=",
                     (false, Letters::Ascii) => "<=",
                 };
-                format!("{sign} {}", unit.show_round(*base, letters))
+                format!("{sign} {}", show_limit(*unit, *base, letters))
             }
             Value::Interval(unit, low, high) => {
                 let dash = if letters == Letters::Unicode { "–" } else { "-" };

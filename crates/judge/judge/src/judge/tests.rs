@@ -571,6 +571,12 @@ fn a_pass_names_the_figure_that_is_closest_to_its_limit() {
     let rate = Quantity::Rate { limit_per_s: 5.0, measured_per_s: Some(9183.6) };
     let rate = Check::undecided("iops", rate, true).with_result(Some(true));
     assert_eq!(figure_with_limit(&rate), "iops 9184/s (at least 5/s)");
+    let near = Quantity::Rate { limit_per_s: 9184.2, measured_per_s: Some(9184.0) };
+    let near = Check::undecided("iops", near, true);
+    assert_eq!(figure_with_limit(&near), "iops 9184.0/s (at least 9184.2/s)");
+    let near = Quantity::Latency { limit_ns: 91_500, measured_ns: Some(91_600) };
+    let says = describe_failed(&Check::undecided("read_latency_avg", near, false));
+    assert_eq!(says, "read latency avg 0.092 ms is above its limit of 0.0915 ms");
     let none = Quantity::Count { limit_count: 0, measured_count: Some(0) };
     assert_eq!(slack(&Check::undecided("io_errors", none, false)), f64::INFINITY);
 }
