@@ -2,6 +2,7 @@
 //! pure function of the bundles in their order, so a search can be judged again at any time.
 
 mod neighbour;
+mod remarks;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -14,7 +15,7 @@ use crate::checks::STALLS;
 use crate::figures::{self, Pick};
 use crate::stages;
 use crate::stats::Refusal;
-use crate::stats::tune::{Goal, Loop, MeasuredLoad, Outcome, Point, STEPS_MAX, Search, Step};
+use crate::stats::tune::{Goal, Loop, MeasuredLoad, Point, STEPS_MAX, Search, Step};
 use crate::steady::{self, Steadiness};
 use crate::sweep::PointPlace;
 use crate::verdict::{Quantity, Verdict, VerdictKind};
@@ -389,7 +390,7 @@ impl Tuner {
         tuning.confirmed &= tuning.neighbour.is_some() || tuning.unsettled_step().is_none();
         tuning.remarks = match tuning.neighbour {
             Some(_) => tuning.neighbour_remarks(),
-            None => remarks(&tuning, &outcome),
+            None => remarks::remarks(&tuning, &outcome),
         };
         if !tuning.complete {
             tuning
@@ -472,89 +473,6 @@ fn latency_ns(bundle: &Bundle, verdict: &Verdict, latency: &Latency) -> Option<f
 
 /// Minimum gain over the load line that justifies another step of the search.
 const GAIN_MIN: f64 = 0.03;
-
-/// The curve counts as falling if the throughput after its maximum is lower by at least this
-/// fraction.
-const FALLS: f64 = 0.05;
-
-fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let name = tuning.knob.load_name();
-    let ran: Vec<(u64, f64)> =
-        tuning.steps.iter().filter_map(|step| Some((step.load, step.rate_per_s?))).collect();
-    let top = ran.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
-    let last = ran.iter().copied().max_by_key(|(load, _)| *load);
-    if let (Some(top), Some(last)) = (top, last) {
-        let lost = 1.0 - last.1 / top.1;
-        if last.0 > top.0 && lost > FALLS {
-            remarks.push(format!(
-                "The curve falls: the rate at {name} {} is {:.0} % lower than at {}.",
-                last.0,
-                lost * 100.0,
-                top.0
-            ));
-        } else if last.0 > top.0 {
-            remarks.push(format!(
-                "The curve flattens: above {name} {}, throughput does not increase.",
-                top.0
-            ));
-        }
-    }
-    remarks.extend(outcome.bend.map(|bend| bend.sentence(name)));
-    let unsettled = tuning.unsettled_step();
-    let none_steady =
-        !tuning.steps.is_empty() && tuning.steps.iter().all(|step| step.steady != Some(true));
-    if none_steady {
-        remarks.push(
-            "No step was steady, so it is unknown which load the storage can sustain. Measure each \
-             step for longer (--for 10m) after a longer warm-up (--set phases.warm_up=2m). If the \
-             rate still changes, look for other load on this host or storage, for caches that \
-             become full, and for burst credit that runs out."
-                .to_owned(),
-        );
-    }
-    let said = unsettled.filter(|_| !none_steady);
-    if let Some((step, rate_per_s)) = said.and_then(|step| Some((step, step.rate_per_s?))) {
-        remarks.push(format!(
-            "At {name} {}, {rate_per_s:.0} I/Os per second met every latency ceiling, but the rate \
-             never became steady, so the long-term rate is unknown. Measure each step for longer, \
-             after a longer warm-up.",
-            step.load
-        ));
-    }
-    if let Some(line) = tuning.load_line.filter(|_| unsettled.is_none()) {
-        let says = if tuning.confirmed {
-            format!(
-                "The load line was measured {} times; a lower and a higher load were measured too.",
-                line.measurements
-            )
-        } else {
-            "The load line is not confirmed: the search had too few steps.".to_owned()
-        };
-        remarks.push(says);
-    }
-    if tuning.required_load.is_some() && !tuning.required_load_checked {
-        remarks.push(format!(
-            "It is unknown whether a smaller load ({name}) is enough: the search had too few steps."
-        ));
-    }
-    if let (Some(required), None, false, None) =
-        (tuning.required_per_s, tuning.required_load, tuning.knob.is_open(), unsettled)
-    {
-        remarks
-            .push(format!("No measured load achieves the required {required:.1} I/Os per second."));
-    }
-    let undecided =
-        tuning.sufficient_steps().find(|step| step.verdict == VerdictKind::Inconclusive);
-    if let (VerdictKind::Inconclusive, true, Some(step)) =
-        (tuning.verdict(), tuning.complete && unsettled.is_none(), undecided)
-    {
-        let (load, reason) = (step.load, &step.reason);
-        remarks
-            .push(format!("{name} {load} would be enough, but its run is INCONCLUSIVE: {reason}."));
-    }
-    remarks
-}
 
 #[cfg(test)]
 mod tests {

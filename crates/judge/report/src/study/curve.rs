@@ -6,7 +6,7 @@ use plimsoll_judge::tuning::{TuneStep, Tuning};
 use crate::chart::plot::Dot;
 use crate::chart::{Axis, AxisScale, Mark, Plot, Rule};
 use crate::document::{Block, Fact, Section};
-use crate::number::{Letters, Unit, group_counts};
+use crate::number::{Letters, Unit, group_counts, show_limit};
 use crate::run::checks::label;
 use crate::table::{Cell, Column, Table, Tone, Value};
 
@@ -62,12 +62,11 @@ impl<'a> Curve<'a> {
             plot = self.marks(name, i as u8, &|step| Self::dot(step, i)).fold(plot, Plot::mark);
         }
         for (ceiling, names) in self.ceilings() {
-            let shown = Unit::Latency.show_round(ceiling, Letters::Unicode);
+            let shown = show_limit(Unit::Latency, ceiling, Letters::Unicode);
             plot =
                 plot.rule(Rule::limit(ceiling, format!("ceiling {shown}: {}", names.join("; "))));
         }
-        let line = self.load_line.and_then(|at| self.steps.get(at)?.rate_per_s);
-        if let Some(rate_per_s) = line {
+        if let Some(MeasuredLoad { rate_per_s, .. }) = self.tuning.load_line {
             let shown = Unit::Rate.show(rate_per_s, Letters::Unicode);
             plot = plot.rule(Rule::load_line(rate_per_s, format!("load line {shown}")));
         }
@@ -216,8 +215,9 @@ impl<'a> Curve<'a> {
     pub fn figures(&self) -> Vec<Fact> {
         let load = |at: Option<usize>| Some(self.steps.get(at?)?.load as f64);
         let mut figures = Vec::new();
-        if let Some(step) = self.load_line.and_then(|at| self.steps.get(at)) {
-            figures.push(Fact::new("load line", Cell::maybe(Unit::Rate, step.rate_per_s)));
+        // The headline states the mean of the measurements, and so does this figure.
+        if let Some(line) = self.tuning.load_line {
+            figures.push(Fact::new("load line", Cell::number(Unit::Rate, line.rate_per_s)));
             figures
                 .push(Fact::new(&self.load_name, Cell::maybe(Unit::Plain, load(self.load_line))));
         }

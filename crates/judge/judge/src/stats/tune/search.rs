@@ -245,8 +245,11 @@ impl Search {
     fn conclude(&self, curve: &Curve) -> Outcome {
         let best = curve.best();
         let line = best.map(|best| curve.spots[best].measured_load());
+        // If no higher load was measured, the load line is only a lower bound.
         let confirmed = best.is_some_and(|best| {
-            curve.spots[best].measurements > 1 && curve.most_promising(best).is_none()
+            curve.spots[best].measurements > 1
+                && curve.most_promising(best).is_none()
+                && best + 1 < curve.spots.len()
         });
         let gap = self.required_load_gap(curve).filter(|_| self.goal.issue == Loop::Closed);
         Outcome {
@@ -371,7 +374,14 @@ mod tests {
     fn a_range_of_one_load_is_measured_twice() {
         let (outcome, loads) = run(goal(1, vec![]), |_| (7.0, 0.0, true));
         assert_eq!(loads, [1, 1]);
-        assert!(outcome.confirmed && outcome.load_line.unwrap().load == 1);
+        assert!(!outcome.confirmed && outcome.load_line.unwrap().load == 1);
+    }
+
+    #[test]
+    fn a_load_line_at_the_end_of_the_range_is_only_a_lower_bound() {
+        let (outcome, _) = run(goal(8, vec![]), |load| (100.0 * load as f64, 0.0, true));
+        let line = outcome.load_line.unwrap();
+        assert_eq!((line.load, line.measurements, outcome.confirmed), (8, 2, false));
     }
 
     #[test]
