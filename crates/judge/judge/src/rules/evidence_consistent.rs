@@ -266,6 +266,55 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_that_the_data_cannot_have_is_found() {
+        let with_data = |b: &mut Bundle| {
+            b.run.instances = vec![plimsoll_evidence::run::Instance {
+                name: "matrix".into(),
+                path: "/x".into(),
+                log_path: None,
+                size_bytes_initial: 1 << 30,
+                size_bytes_final: 1 << 30,
+                allocated_bytes: 1 << 30,
+            }];
+            b.observed.workload.working_set_written_bytes = Some(0);
+        };
+        let mut whole = measured();
+        with_data(&mut whole);
+        whole.observed.workload.working_set_bytes = whole.observed.workload.working_set_read_bytes;
+        assert_eq!(run_cross_checks(&whole).outcome, Outcome::Pass);
+        let larger = |change: fn(&mut Bundle)| {
+            wrong(|b| (with_data(b), change(b)).1, "larger than the data");
+        };
+        larger(|b| b.observed.workload.working_set_read_bytes = Some(1 << 40));
+        larger(|b| b.observed.workload.reach_bytes = Some(1 << 40));
+        wrong(
+            |b| {
+                with_data(b);
+                b.observed.workload.working_set_bytes = Some(4096);
+            },
+            "cannot consist of",
+        );
+        wrong(
+            |b| {
+                let profile = &mut b.observed.workload;
+                (profile.size_bytes_min, profile.size_bytes_max) = (Some(4096), Some(4096));
+                profile.read_size_bytes_avg = Some(8192.0);
+            },
+            "mean read",
+        );
+        wrong(
+            |b| {
+                let user_ns = 40 * fixtures::SECOND_NS;
+                let thread =
+                    plimsoll_evidence::observed::GeneratorThread { user_ns, ..Default::default() };
+                b.observed.generator.threads = vec![thread];
+                b.observed.generator.user_ns = Some(user_ns / 4);
+            },
+            "threads used",
+        );
+    }
+
+    #[test]
     fn what_drained_has_rows_of_its_own() {
         let latency_ns = 2 * fixtures::LATENCY_NS;
         let mut bundle = measured();

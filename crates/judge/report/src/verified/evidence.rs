@@ -52,8 +52,16 @@ pub struct RunVerification {
 impl EvidenceVerification {
     /// Returns the result as text.
     pub fn text(&self) -> String {
+        // Anyone can write new checksums. Only a ledger or a signature shows that no one did.
+        let is_witnessed =
+            |run: &RunVerification| run.ledger_position.is_some() || run.signed_by.is_some();
         let mut text = match self.intact {
-            true => "INTACT: the evidence is unchanged since its run\n\n".to_owned(),
+            true if self.runs.iter().all(is_witnessed) => {
+                "INTACT: the evidence is unchanged since its run\n\n".to_owned()
+            }
+            true => "INTACT: the evidence is consistent with its checksums; no ledger and no \
+                     signature show that it is unchanged since its run\n\n"
+                .to_owned(),
             false => "NOT CONFIRMED: a check failed, or a check was not possible on this host\n\n"
                 .to_owned(),
         };

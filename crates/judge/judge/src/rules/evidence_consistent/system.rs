@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::observed::DeviceTotals;
+use plimsoll_evidence::observed::{DeviceTotals, GeneratorThread};
 use plimsoll_evidence::run::{ClassTotals, EndKind, Phase};
 use plimsoll_evidence::series::Data;
 use plimsoll_plan::{ResolvedPlan, Workload};
@@ -18,6 +18,8 @@ const SHARE: f64 = 0.02;
 /// Allowed delay of the counters of devices and CPUs. These counters advance in ticks, and are read
 /// slightly later than the other counters.
 const LATE_NS: u64 = 2_000_000_000;
+/// Allowed delay between the CPU times of the threads and of their process.
+const CPU_LATE_NS: u64 = 500_000_000;
 /// Largest request of a Linux block device (`BLK_DEF_MAX_SECTORS_CAP` in include/linux/blkdev.h).
 /// The kernel updates the byte counter of a request before the I/O counter, and both may be read in
 /// between.
@@ -30,6 +32,8 @@ pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     links(bundle, &gauges, cross_checks);
     shares(bundle, measure, cross_checks);
     access_profile(bundle, cross_checks);
+    working_sets(bundle, cross_checks);
+    transfer_sizes(bundle, cross_checks);
     store(bundle, cross_checks);
     check_model(bundle, cross_checks);
     sizes(bundle, cross_checks);
@@ -143,6 +147,19 @@ fn shares(bundle: &Bundle, measure: &Phase, cross_checks: &mut CrossChecks) {
             "the load generator used more CPU time than the host's CPUs had".to_owned()
         });
     }
+    // The kernel divides CPU time into user and system time by samples, so only the sums agree.
+    if let (Some(user), Some(system)) = (generator.user_ns, generator.system_ns) {
+        let of_thread = |thread: &GeneratorThread| thread.user_ns.saturating_add(thread.system_ns);
+        let threads = generator.threads.iter().map(of_thread).fold(0, u64::saturating_add);
+        let process = user.saturating_add(system);
+        let most = process.saturating_add(process / 10).saturating_add(CPU_LATE_NS);
+        cross_checks.require(threads <= most, || {
+            format!(
+                "the generator's threads used {threads} ns of CPU time, but its process only \
+                 {process} ns"
+            )
+        });
+    }
 }
 
 /// Returns true if two counters differ by at most the number of operations in flight. The counters
@@ -174,6 +191,51 @@ fn access_profile(bundle: &Bundle, cross_checks: &mut CrossChecks) {
         let total = count(bundle, |c| c.group == "transactional" && c.is_read == is_read);
         cross_checks.require(near_requested(bundle, counted, total), || {
             format!("{what}: {counted} in the access profile, but {total} in the totals")
+        });
+    }
+}
+
+/// Compares the working sets with each other and with the size of the data. A mail store's data
+/// grows while it runs.
+fn working_sets(bundle: &Bundle, cross_checks: &mut CrossChecks) {
+    let profile = &bundle.observed.workload;
+    let (read, written) = (profile.working_set_read_bytes, profile.working_set_written_bytes);
+    let data_bytes = bundle
+        .run
+        .instances
+        .iter()
+        .map(|i| i.size_bytes_initial.max(i.size_bytes_final))
+        .fold(0, u64::saturating_add);
+    let all = [read, written, profile.working_set_bytes, profile.reach_bytes];
+    for bytes in all.into_iter().flatten().filter(|_| bundle.plan.workload.matrix().is_some()) {
+        let is_possible = data_bytes == 0 || bytes <= data_bytes.saturating_add(REQUEST_BYTES_MAX);
+        cross_checks.require(is_possible, || {
+            format!("the working set of {bytes} bytes is larger than the data, {data_bytes} bytes")
+        });
+    }
+    if let (Some(read), Some(written), Some(both)) = (read, written, profile.working_set_bytes) {
+        let possible = read.max(written)..=read.saturating_add(written);
+        cross_checks.require(possible.contains(&both), || {
+            format!(
+                "the working set of {both} bytes cannot consist of {read} bytes read and {written} \
+                 bytes written"
+            )
+        });
+    }
+}
+
+/// Compares the mean sizes of transfers with the smallest and the largest transfer.
+fn transfer_sizes(bundle: &Bundle, cross_checks: &mut CrossChecks) {
+    let profile = &bundle.observed.workload;
+    let (Some(least), Some(most)) = (profile.size_bytes_min, profile.size_bytes_max) else {
+        return;
+    };
+    let means = [("read", profile.read_size_bytes_avg), ("write", profile.write_size_bytes_avg)];
+    for (what, mean) in means {
+        let Some(mean) = mean else { continue };
+        let possible = least as f64 * 0.999..=most as f64 * 1.001;
+        cross_checks.require(possible.contains(&mean), || {
+            format!("the mean {what} of {mean:.0} bytes is not between {least} and {most} bytes")
         });
     }
 }
