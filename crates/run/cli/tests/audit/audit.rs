@@ -151,6 +151,14 @@ fn a_directory_is_a_row_for_each_result_and_ends_with_the_worst() {
         rows.lines().nth(1).unwrap().starts_with("bad.txt,IMPOSSIBLE,vdbench summary,"),
         "{rows}"
     );
+    // A single result is a row, whether its figures are judged alone or also as a run.
+    std::fs::write(sandbox.path("r.json"), result("1", 600_100, 799_000)).unwrap();
+    for file in ["d/good.txt", "r.json"] {
+        sandbox.run(&["audit", file, "--csv", "one.csv"]).expect(0);
+        let rows = std::fs::read_to_string(sandbox.path("one.csv")).unwrap();
+        assert_eq!(rows.lines().count(), 2, "{rows}");
+        std::fs::remove_file(sandbox.path("one.csv")).unwrap();
+    }
     // A truncated result is reported and never passes.
     std::fs::remove_file(sandbox.path("d/bad.txt")).unwrap();
     std::fs::write(sandbox.path("d/cut.json"), "{\"fio version\": \"fio-3.33\", \"jobs\": [{")

@@ -31,6 +31,14 @@ pub fn carry_out(
             return study::show_study(&figures, &declared.reported(), options, common);
         }
     };
+    match &judged.figures {
+        Some((result, audit)) => study::write_rows(&[(result, audit.clone())], options)?,
+        None if options.csv.is_some() => {
+            return Err(CliError::usage("this file has no rows for --csv")
+                .hint("pass --table to judge only the figures of its results"));
+        }
+        None => {}
+    }
     show(&judged, common)?;
     if let (Some(path), [only], [verdict]) =
         (&options.html, &judged.bundles[..], &judged.verdicts[..])

@@ -53,9 +53,7 @@ pub fn show_study(
     options.sort.apply(&mut judged);
     let unreadable: Vec<String> = study.unreadable.iter().map(ToString::to_string).collect();
     let document = reported::study_document(&judged, &unreadable, study.passed_over);
-    if let Some(path) = &options.csv {
-        write(path, &reported::study_table(&judged).csv())?;
-    }
+    write_rows(&judged, options)?;
     if common.json {
         let rows: Vec<_> =
             judged.iter().map(|(result, audit)| reported::result_json(result, audit)).collect();
@@ -82,16 +80,29 @@ pub fn one(
     options: &Options,
     common: &Globals,
 ) -> Result<Exit, CliError> {
-    let audit = audit(result, declared);
-    let document = reported::result_document(result, &audit);
+    let judged = [(result, audit(result, declared))];
+    let (result, audit) = &judged[0];
+    write_rows(&judged, options)?;
+    let document = reported::result_document(result, audit);
     if common.json {
-        bundle::print(&bundle::json(&reported::result_json(result, &audit))?)?;
+        bundle::print(&bundle::json(&reported::result_json(result, audit))?)?;
         page(&document, options)?;
     } else {
         show(&document, options, common)?;
     }
     let sound = audit.verdict == Credibility::Consistent;
     Ok(if sound { Exit::Ok } else { Exit::NoVerdict })
+}
+
+/// Writes the CSV that `--csv` requests.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_rows(judged: &[(&ToolResult, Audit)], options: &Options) -> Result<(), CliError> {
+    match &options.csv {
+        Some(path) => write(path, &reported::study_table(judged).csv()),
+        None => Ok(()),
+    }
 }
 
 fn show(document: &Document, options: &Options, common: &Globals) -> Result<(), CliError> {
