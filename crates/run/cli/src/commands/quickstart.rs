@@ -57,7 +57,15 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         directory: name.clone(),
     };
     // Check the free space and the directory's name before any file is written.
-    quickstart(&facts).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
+    let largest =
+        quickstart(&facts).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
+    if options.after.dry_run {
+        progress.say(
+            "a run first tests the write speed for at most ten seconds, and uses less data if the \
+             storage is slow; a dry run omits this test and states the largest size",
+        );
+        return super::run::run_plan(&largest, &options.after, common, &mut progress, &interrupt);
+    }
     let limit_bytes = DATA_BYTES_MAX.min(free_bytes / FREE_DIVISOR);
     progress.say(&format!(
         "testing the write speed of {} for at most ten seconds",
