@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_plan::{Plan, ResolvedPlan, merge_plans};
+use plimsoll_plan::{Change, Plan, ResolvedPlan, merge_plans, overlay};
 use plimsoll_runner::error::RunnerError;
 use toml::{Table, Value};
 
@@ -260,12 +260,15 @@ impl Definition {
             changes.insert("target".to_owned(), Value::Table(target));
         }
         for (field, value) in &overrides.set {
-            let one: Table = format!("{field} = {value}").parse().map_err(|error| {
-                RunnerError::usage(format!("--set {field}={value}: {error}")).hint(
-                    "write the value as in a plan, for example --set phases.measure='\"60s\"'",
-                )
-            })?;
-            merge(&mut changes, one);
+            // As in `plimsoll run`, the quotes around a text are optional.
+            let invalid = |error: &dyn std::fmt::Display| {
+                RunnerError::usage(format!("--set {field}={value}: {error}"))
+                    .hint("write for example --set phases.measure=60s")
+            };
+            let change =
+                Change::parse(&format!("{field}={value}")).map_err(|error| invalid(&error))?;
+            let text = overlay("", experiment, &[change]).map_err(|error| invalid(&error))?;
+            merge(&mut changes, text.parse().map_err(|error: toml::de::Error| invalid(&error))?);
         }
         changes.insert("name".to_owned(), Value::String(format!("{experiment}-{}", arm.name)));
         let base = (self.files.texts.get(&arm.plan).map_or("", String::as_str), arm.plan.as_str());

@@ -284,7 +284,8 @@ fn a_place_or_table_that_is_wrong_is_said_before_anything_runs() {
 fn the_first_experiment_tells_what_limits_its_settings() {
     let sandbox = Sandbox::new();
     let short = ["--arm", "3", "--arm", "6", "--repeats", "1", "--set", "phases.warm_up=\"5s\""];
-    let shorter = ["--set", "phases.measure=\"20s\"", "--set", "evidence.min_measure=\"20s\""];
+    // The quotes around a text are optional, as in `plimsoll run`.
+    let shorter = ["--set", "phases.measure=20s", "--set", "evidence.min_measure=\"20s\""];
     let head = ["experiment", "run", "e1", "-q", "--json"];
     let ran = sandbox.run(&[&head[..], &short[..], &shorter[..]].concat());
     // The figures of a short run need not be close to the published figures.

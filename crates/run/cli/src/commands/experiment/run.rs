@@ -40,8 +40,7 @@ pub struct Options {
     /// NFS export.
     #[arg(long, value_name = "PLACE=PATH")]
     path: Vec<String>,
-    /// Change a field in the plans of all arms of the experiment. The value is TOML:
-    /// phases.measure='"60s"'.
+    /// Change a field in the plans of all arms of the experiment: phases.measure=60s.
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
     /// Run only this arm of the experiment. May be given several times.
