@@ -209,7 +209,7 @@ pub fn is_name(name: &str) -> bool {
 /// Returns the comment at the top of a manifest: how to run the Job and read its verdict.
 pub fn comment(job: &str, plan: &str, file: &str, block: bool) -> String {
     let mut text = format!(
-        "# Judges a volume with the plan {plan}. Created by `plimsoll k8s`. The Job completes if the verdict is PASS, and fails otherwise.\n\
+        "# Judges a volume with the plan {plan}. Created by `plimsoll k8s`. The Job completes if the verdict is PASS (MEASURED without a requirement), and fails otherwise.\n\
          #\n\
          #   kubectl create -f {file}\n\
          #   until kubectl get job {job} -o jsonpath='{{.status.conditions[*].type}}' | grep -Eq 'Complete|Failed'; do sleep 5; done\n\
