@@ -1,5 +1,6 @@
 //! Detects files and results of an observed command that the user did not name.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -117,7 +118,9 @@ fn lines(command: &Command, paths: &[PathBuf]) -> Vec<String> {
         paths.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
     let outside =
         |file: &&OpenedFile| !canonical.iter().any(|path| Path::new(&file.path).starts_with(path));
-    if let Some(file) = command.files.iter().find(outside) {
+    // The loader reads programs and shared libraries of the command, which are not its data.
+    let is_data = |file: &&OpenedFile| file.written || !is_program(Path::new(&file.path));
+    if let Some(file) = command.files.iter().filter(is_data).find(outside) {
         let place =
             if file.device { Some(Path::new(&file.path)) } else { Path::new(&file.path).parent() };
         let place = place.unwrap_or(Path::new("/")).display();
@@ -127,6 +130,15 @@ fn lines(command: &Command, paths: &[PathBuf]) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// Returns true if the file is an executable or a shared library (ELF).
+fn is_program(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+    is_file
+        && std::fs::File::open(path).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok())
+        && magic == *b"\x7fELF"
 }
 
 fn describe_file(file: &OpenedFile) -> String {
@@ -149,4 +161,25 @@ fn describe_file(file: &OpenedFile) -> String {
 pub fn is_impossible(results: &[DetectedResult]) -> bool {
     use plimsoll_judge::conservation::Credibility;
     results.iter().any(|detected| detected.audit.verdict == Credibility::Impossible)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// The loader opens a library of the command, and the command itself opens its data.
+    #[test]
+    fn a_library_is_no_data_outside_the_directories() {
+        let library = std::env::current_exe().unwrap().display().to_string();
+        let read = |path: &str| OpenedFile { path: path.into(), read: true, ..Default::default() };
+        let mut command = Command { files: vec![read(&library)], ..Command::default() };
+        let text = |command: &Command| lines(command, &["/srv/x".into()]).join("\n");
+        assert!(!text(&command).contains("add --path"), "{}", text(&command));
+        command.files.push(read("/srv/y/data"));
+        assert!(text(&command).contains("/srv/y/data is not in any directory"));
+        command.files.truncate(1);
+        command.files[0].written = true;
+        assert!(text(&command).contains("add --path"), "{}", text(&command));
+    }
 }
