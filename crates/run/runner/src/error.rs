@@ -1,12 +1,13 @@
 //! Error type of this crate. An error has a kind, a message and hints.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use plimsoll_engine::{EngineError, ErrorKind};
 use plimsoll_evidence::EvidenceError;
 
 use crate::exit::Exit;
+use crate::verify::is_evidence;
 
 /// Error with a message for the operator and an exit code.
 #[derive(Debug)]
@@ -95,6 +96,13 @@ impl From<EvidenceError> for RunnerError {
         };
         let message = error.to_string();
         match error {
+            EvidenceError::NotABundle { path } => {
+                let error = Self::new(kind, message);
+                match hint_of_runs(&path) {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                }
+            }
             EvidenceError::LedgerBroken { path, .. } => Self::new(kind, message).hint(format!(
                 "move {} to another directory to start a new ledger; earlier runs will no longer be \
                  listed",
@@ -103,6 +111,19 @@ impl From<EvidenceError> for RunnerError {
             _ => Self::new(kind, message),
         }
     }
+}
+
+/// Returns a hint that names a run in a directory, such as the directory of `--out`.
+pub(crate) fn hint_of_runs(directory: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut runs: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| is_evidence(path)).collect();
+    runs.sort();
+    let first = runs.first()?.display();
+    Some(match runs.len() {
+        1 => format!("it contains the run {first}"),
+        several => format!("it contains {several} runs; specify one, such as {first}"),
+    })
 }
 
 /// Converts an error that occurred before a run started. A wrong name in the plan is a usage error.
@@ -124,7 +145,23 @@ pub fn engine_error(error: &EngineError) -> RunnerError {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_directory_of_runs_is_no_bundle_but_its_run_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().to_path_buf();
+        let error = || RunnerError::from(EvidenceError::NotABundle { path: path.clone() });
+        assert!(error().hints.is_empty());
+        for name in ["r1", "r2"] {
+            std::fs::create_dir(path.join(name)).unwrap();
+            std::fs::write(path.join(name).join("run.json"), "{}").unwrap();
+            let run = path.join("r1").display().to_string();
+            assert!(error().hints[0].ends_with(&run), "{:?}", error().hints);
+        }
+        assert!(error().hints[0].contains("2 runs"), "{:?}", error().hints);
+    }
 
     #[test]
     fn an_error_says_once_that_it_is_one() {

@@ -93,8 +93,13 @@ pub fn data(
         let check = check_data(path, interrupt, listener).map_err(|error| data_error(&error))?;
         return Ok(data_result(check));
     }
-    let check =
-        check_store(path, witness, interrupt, listener).map_err(|error| data_error(&error))?;
+    let check = check_store(path, witness, interrupt, listener).map_err(|error| {
+        let error = data_error(&error);
+        match crate::error::hint_of_runs(path) {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    })?;
     Ok(store_result(check))
 }
 

@@ -339,6 +339,12 @@ fn sizes(given: &str) -> Result<Vec<SizeBytes>, CliError> {
 }
 
 fn not_fio(text: &str, word: &str, such: &str) -> CliError {
+    if word == "rw" && text.contains("trim") {
+        return CliError::usage(format!(
+            "--rw {text}: Plimsoll reads and writes, but does not discard blocks (trim)"
+        ))
+        .hint(format!("use for example --rw {such}"));
+    }
     let error = CliError::usage(format!("--{word} {text} is not a valid value in fio"))
         .hint(format!("use for example --{word} {such}"));
     if word == "bs" && text.contains(',') {

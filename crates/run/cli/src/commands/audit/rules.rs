@@ -32,6 +32,9 @@ pub fn explain(id: &str, common: &Globals) -> Result<Exit, CliError> {
         let error = CliError::usage(format!("there is no rule {id}"));
         return Err(match near {
             Some(rule) => error.hint(format!("did you mean {}?", rule.id)),
+            None if id.starts_with("fleet-") => {
+                error.hint("docs/fleet.md explains the findings about a whole fleet")
+            }
             None => error.hint("`plimsoll audit --rules` lists all rules"),
         });
     };
