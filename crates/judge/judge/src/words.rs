@@ -9,7 +9,7 @@ pub(crate) fn many(count: usize, what: &str) -> String {
 /// or below 10 s to tenths.
 pub(crate) fn span(ns: u64) -> String {
     let tenths = ns.div_ceil(100_000_000);
-    if tenths < 100 && tenths % 10 > 0 {
+    if tenths < 100 && !tenths.is_multiple_of(10) {
         return format!("{}.{} s", tenths / 10, tenths % 10);
     }
     let s = ns.div_ceil(1_000_000_000);
