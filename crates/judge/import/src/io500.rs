@@ -496,9 +496,9 @@ mod tests {
         let later = RESULT.replace("score = 2.000000", "score = 8.000000");
         let later = later.replace("BW = 1.414214", "BW = 2.828427");
         let study = crate::read_text("result.txt", &format!("{RESULT}{later}"));
-        let scores: Vec<f64> = study.results.iter().map(|r| r.combined[1].total.value).collect();
-        assert_eq!(scores.len(), 2);
-        assert_eq!((scores[1], study.results[1].parts.len()), (2.0 * scores[0], 4));
+        let score = |r: &ToolResult| (r.combined[1].total.value * 1e6).round();
+        let scores: Vec<f64> = study.results.iter().map(score).collect();
+        assert_eq!((scores, study.results[1].parts.len()), (vec![1_414_214.0, 2_828_427.0], 4));
     }
 
     #[test]

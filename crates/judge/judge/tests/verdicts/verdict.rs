@@ -349,7 +349,7 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
     let row = both(slow, unsteady);
     let reported = serde_json::to_value(&row).unwrap();
     assert_eq!((row.ok, reported["measured_ns"].as_u64()), (None, Some(2_100_000)), "{row:?}");
-    for part in ["worst: db0", "db1 has 1.98", "the samples are too few or too unsteady"] {
+    for part in ["worst: db0", "db1 has 1.98", "the confidence interval includes the limit"] {
         assert!(row.note.contains(part), "{row:?}");
     }
     // If one database certainly exceeds the limit, the check fails. If another database has the
