@@ -359,10 +359,15 @@ fn row(
             operations.push(operation);
         }
     }
-    // If a row also contains rates of reads and writes, the total may include metadata operations,
-    // which transfer no data.
-    let divided = operations.iter().skip(1).any(|operation| !operation.rate_per_s.is_empty());
-    if let Some(first) = operations.first_mut().filter(|first| divided && first.kind == Kind::All) {
+    // If the rates of reads and writes sum to less than the total, the total may include metadata
+    // operations, which transfer no data.
+    let parts: Vec<&Figure> =
+        operations.iter().skip(1).filter_map(|operation| operation.rate_per_s.first()).collect();
+    let parts_most = (!parts.is_empty()).then(|| parts.iter().map(|rate| rate.most).sum::<f64>());
+    if let Some(first) = operations.first_mut().filter(|first| first.kind == Kind::All)
+        && let Some((total, parts_most)) = first.rate_per_s.first().zip(parts_most)
+        && total.least > parts_most
+    {
         first.size_bytes = None;
     }
     if operations.is_empty() {

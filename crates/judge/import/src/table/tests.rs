@@ -59,6 +59,9 @@ fn ambiguous_units_and_metadata_totals_have_no_findings() {
     let bandwidth = &part.operations[0].bandwidth_per_s[0];
     assert_eq!(bandwidth.value, 1157e6);
     assert!(bandwidth.least < 1157e6 / 7.9);
+    let text = "block size,bandwidth MB/s,IOPS,read IOPS,write IOPS\n4 KiB,999.6,10000,7000,3000\n";
+    let size = one(text).parts[0].operations[0].size_bytes.clone();
+    assert_eq!(size.map(|size| size.value), Some(4096.0), "reads and writes are the whole total");
 }
 
 #[test]
