@@ -171,7 +171,7 @@ fn flushes(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
     let lat = kind.and_then(|kind| kind.histogram(bundle, false));
     json!({
         "total_ios": totals.sums.count,
-        "lat_ns": statistics(lat.as_ref(), totals.latency_ns_avg(), totals.latency_ns_max),
+        "lat_ns": statistics(lat.as_ref(), totals.sums.count, totals.latency_ns_avg(), totals.latency_ns_max),
     })
 }
 
@@ -207,8 +207,8 @@ fn side(bundle: &Bundle, kind: Option<&Kind>) -> Value {
         "bw_mean": mean(&bandwidths) / 1_024.0,
         "bw_dev": deviation(&bandwidths) / 1_024.0,
         "bw_samples": bandwidths.len(),
-        "clat_ns": statistics(clat.as_ref(), clat_mean, totals.service_ns_max),
-        "lat_ns": statistics(lat.as_ref(), lat_mean, totals.latency_ns_max),
+        "clat_ns": statistics(clat.as_ref(), count, clat_mean, totals.service_ns_max),
+        "lat_ns": statistics(lat.as_ref(), count, lat_mean, totals.latency_ns_max),
     })
 }
 
@@ -250,7 +250,14 @@ fn greatest(values: &[f64]) -> f64 {
     values.iter().copied().reduce(f64::max).unwrap_or(0.0)
 }
 
-fn statistics(histogram: Option<&Histogram<u64>>, mean: Option<f64>, max_ns: u64) -> Value {
+/// Returns the latencies of `count` operations. The latencies also include operations that completed
+/// after the measured phase, but in fio, `N` is the number of operations that the result states.
+fn statistics(
+    histogram: Option<&Histogram<u64>>,
+    count: u64,
+    mean: Option<f64>,
+    max_ns: u64,
+) -> Value {
     let Some(histogram) = histogram else {
         return json!({ "min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0 });
     };
@@ -265,7 +272,7 @@ fn statistics(histogram: Option<&Histogram<u64>>, mean: Option<f64>, max_ns: u64
         "max": max_ns,
         "mean": mean.unwrap_or(0.0),
         "stddev": histogram.stdev(),
-        "N": histogram.len(),
+        "N": count,
         "percentile": percentiles,
     })
 }
