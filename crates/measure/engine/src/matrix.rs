@@ -22,6 +22,7 @@ pub mod device;
 mod generator;
 mod load;
 pub mod manifest;
+pub(crate) mod memory;
 pub mod pass;
 mod plan_check;
 mod probe;

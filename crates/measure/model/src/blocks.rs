@@ -69,11 +69,6 @@ pub(crate) fn shared(kind: Option<&str>) -> bool {
     kind == Some("replicate")
 }
 
-/// Returns true if blocks of this kind are devices, which have their own stations.
-pub(crate) fn is_device(kind: Option<&str>) -> bool {
-    matches!(kind, Some("drive" | "hdd" | "ssd"))
-}
-
 /// Returns true if blocks of this kind store data.
 pub(crate) fn keeps_data(kind: Option<&str>) -> bool {
     matches!(kind, Some("cache" | "drive" | "hdd" | "oplog" | "raid" | "ssd" | "tier"))

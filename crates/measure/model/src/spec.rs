@@ -31,6 +31,7 @@ pub(crate) mod shipped;
 pub use error::ModelError;
 pub use fact::{Fact, Provenance, unit_of};
 pub use reader::Reader;
+pub(crate) use reader::is_device;
 pub use shipped::{BuiltinModel, shipped};
 
 pub(crate) use error::most_like;

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use plimsoll_engine::{EngineError, ErrorKind};
-use plimsoll_evidence::EvidenceError;
+use plimsoll_evidence::{EvidenceError, seal};
 
 use crate::exit::Exit;
-use crate::verify::is_evidence;
 
 /// Error with a message for the operator and an exit code.
 #[derive(Debug)]
@@ -113,11 +112,15 @@ impl From<EvidenceError> for RunnerError {
     }
 }
 
+fn is_run(path: &Path) -> bool {
+    [seal::FILE, "run.json"].iter().any(|name| path.join(name).is_file())
+}
+
 /// Returns a hint that names a run in a directory, such as the directory of `--out`.
 pub(crate) fn hint_of_runs(directory: &Path) -> Option<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut runs: Vec<PathBuf> =
-        entries.map(|entry| entry.path()).filter(|path| is_evidence(path)).collect();
+        entries.map(|entry| entry.path()).filter(|path| is_run(path)).collect();
     runs.sort();
     let first = runs.first()?.display();
     Some(match runs.len() {

@@ -153,6 +153,33 @@ pub enum Pattern {
 }
 
 impl Stream {
+    /// Returns true if a run creates the data of this stream by writing it.
+    #[must_use]
+    pub fn writes_layout(&self) -> bool {
+        matches!(self.layout, Layout::Written | Layout::Zeros)
+    }
+
+    /// Returns the largest number of operations per second that the stream can start, according to
+    /// its rate and its think time. `None` if only the storage or a recording limits it.
+    #[must_use]
+    pub fn rate_max_per_s(&self) -> Option<f64> {
+        if self.trace.is_some() {
+            return None;
+        }
+        let places = f64::from(self.clients.max(1)) * f64::from(self.queue_depth.max(1));
+        let thinking = (self.think_time_ns > 0).then(|| places * 1e9 / self.think_time_ns as f64);
+        match self.arrival {
+            Arrival::Constant { rate_per_s, .. }
+            | Arrival::Poisson { rate_per_s, .. }
+            | Arrival::Bursts { rate_per_s, .. } => Some(rate_per_s),
+            Arrival::Closed { rate_cap_per_s: Some(cap) } => {
+                Some(thinking.map_or(cap, |thinking| cap.min(thinking)))
+            }
+            Arrival::Closed { rate_cap_per_s: None } => thinking,
+            Arrival::Recorded { .. } => None,
+        }
+    }
+
     /// Returns the number of operations that all clients of the stream together keep in flight in a
     /// closed loop.
     pub fn outstanding(&self) -> u64 {
@@ -239,29 +266,6 @@ pub enum Arrival {
         /// load.
         file: String,
     },
-}
-
-impl Stream {
-    /// Returns the largest number of operations per second that the stream can start, according to
-    /// its rate and its think time. `None` if only the storage or a recording limits it.
-    #[must_use]
-    pub fn rate_max_per_s(&self) -> Option<f64> {
-        if self.trace.is_some() {
-            return None;
-        }
-        let places = f64::from(self.clients.max(1)) * f64::from(self.queue_depth.max(1));
-        let thinking = (self.think_time_ns > 0).then(|| places * 1e9 / self.think_time_ns as f64);
-        match self.arrival {
-            Arrival::Constant { rate_per_s, .. }
-            | Arrival::Poisson { rate_per_s, .. }
-            | Arrival::Bursts { rate_per_s, .. } => Some(rate_per_s),
-            Arrival::Closed { rate_cap_per_s: Some(cap) } => {
-                Some(thinking.map_or(cap, |thinking| cap.min(thinking)))
-            }
-            Arrival::Closed { rate_cap_per_s: None } => thinking,
-            Arrival::Recorded { .. } => None,
-        }
-    }
 }
 
 impl Arrival {

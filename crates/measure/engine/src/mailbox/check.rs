@@ -21,7 +21,7 @@ use super::settings;
 use super::store_directories::StoreDirectories;
 use super::witness::{WitnessedCommits, read_commits};
 use crate::backend::{Direct, Prefer};
-use crate::matrix::data_set::memory_bytes;
+use crate::matrix::memory::memory_bytes;
 use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
 use crate::work_dir::find_manifest::{FileState, file_state, has_manifest};
 use crate::{EngineError, issue};

@@ -11,7 +11,6 @@ use plimsoll_plan::{DirectIo, Matrix};
 use plimsoll_sys::file::{DirectMode, OpenFlags};
 use plimsoll_workload::matrix::StreamConfig;
 
-use super::data_set::writes_layout;
 use super::device::Device;
 use super::manifest::DataFile;
 use crate::EngineError;
@@ -75,7 +74,7 @@ fn check_transfers(
     let found = direct.find_map(|(stream, config)| {
         let sizes = config.all_sizes_bytes().into_iter().chain(matrix.axes.sizes_bytes.clone());
         // The last transfer of a pass over the data ends at the end of a file.
-        let end = Some(config.files.file_size_bytes).filter(|_| writes_layout(stream));
+        let end = Some(config.files.file_size_bytes).filter(|_| stream.writes_layout());
         let offsets = [config.files.offset_bytes, config.align_bytes];
         let mut all = sizes.chain(offsets).chain(end);
         all.find(|bytes| block_bytes > 0 && !bytes.is_multiple_of(block_bytes))

@@ -1,13 +1,12 @@
 //! Data set of a run. It consists of directories or a device, a lock, the files and their expected
 //! contents.
 
-use std::fs;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plimsoll_plan::{Layout, Matrix, TargetKind};
+use plimsoll_plan::{Matrix, Stream, TargetKind};
 use plimsoll_sys::file::{DirectMode, OpenFlags};
 use plimsoll_workload::content::Content;
 use plimsoll_workload::matrix::{Sample, StreamConfig};
@@ -17,8 +16,8 @@ use plimsoll_workload::stamp::Generations;
 use super::alignment;
 use super::device::Device;
 use super::manifest::{DataFile, DataState, Manifest, VERSION};
+use super::memory::{check_memory, memory_bytes};
 use super::plan_check::check_names;
-use super::probe::check_memory;
 use super::remote::RemoteData;
 use super::request::{CHUNK_BYTES, DataSetRequest};
 use super::tree::Tree;
@@ -120,7 +119,8 @@ impl DataSet {
     }
 
     fn on_device(request: &DataSetRequest<'_>, path: &Path) -> Result<Self, EngineError> {
-        let writes = request.matrix.writes() || request.matrix.streams.iter().any(writes_layout);
+        let writes =
+            request.matrix.writes() || request.matrix.streams.iter().any(Stream::writes_layout);
         let node = Device::open_node(path, request.allowed)?;
         let device = Device::claim(&node, writes, request.destroy, request.data_id)?;
         let configs = streams::streams(request.matrix, request.plan.seed, Some(device.size_bytes))?;
@@ -535,12 +535,7 @@ fn content(manifest: &Manifest, file: &DataFile) -> Result<Content, EngineError>
     Content::new(&spec).map_err(|error| EngineError::Config(error.to_string()))
 }
 
-/// Returns true if the run creates the data of this stream by writing it.
-pub(super) fn writes_layout(stream: &plimsoll_plan::Stream) -> bool {
-    matches!(stream.layout, Layout::Written | Layout::Zeros)
-}
-
-fn data_file(path: PathBuf, size_bytes: u64, stream: &plimsoll_plan::Stream) -> DataFile {
+fn data_file(path: PathBuf, size_bytes: u64, stream: &Stream) -> DataFile {
     DataFile {
         path,
         size_bytes,
@@ -563,11 +558,4 @@ fn files(matrix: &Matrix, configs: &[StreamConfig], below: &[PathBuf]) -> Vec<Da
         }
     }
     all
-}
-
-/// Returns how much memory is available, in bytes. Returns `None` if the kernel does not report it.
-pub(crate) fn memory_bytes() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
-    Some(line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
+use super::matrix::MatrixLoad;
 use crate::spec::shipped;
 use crate::spec::{ModelError, Spec};
 use crate::system::System;
@@ -74,6 +75,11 @@ impl ConfiguredModel {
     /// # Errors
     /// See [`ConfiguredModel::load`].
     pub fn build(&self, seed: u64) -> Result<System, ModelError> {
+        // Plans state their own load, so a file may leave fields of this table out.
+        match self.spec.load.as_ref().map(|_| MatrixLoad::of(&self.spec)) {
+            None | Some(Ok(_) | Err(ModelError::Missing { .. })) => {}
+            Some(Err(error)) => return Err(error),
+        }
         System::build(self.spec.clone(), seed)
     }
 }

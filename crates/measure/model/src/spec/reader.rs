@@ -6,6 +6,11 @@ use super::{Field, ModelError, Spec, Table, most_like};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+/// Returns true if blocks of this kind are devices, which have their own stations.
+pub(crate) fn is_device(kind: Option<&str>) -> bool {
+    matches!(kind, Some("drive" | "hdd" | "ssd"))
+}
+
 /// Reads one table of a model and records the requested fields.
 pub struct Reader<'a> {
     spec: &'a Spec,
@@ -46,7 +51,7 @@ impl<'a> Reader<'a> {
     pub fn devices(&self, block: &'a str) -> Result<Option<u64>, ModelError> {
         let Some(table) = self.spec.blocks.get(block) else { return Ok(None) };
         let reader = Self::new(self.spec, block, table);
-        match crate::blocks::is_device(reader.text("kind")?) {
+        match is_device(reader.text("kind")?) {
             true => reader.count_or("count", 1, 1, 100_000).map(Some),
             false => Ok(None),
         }

@@ -46,11 +46,6 @@ impl System {
         };
         let detect_s = head.number_or("detect_s", 1.0, 0.0, 3600.0)?;
         head.finish()?;
-        // Plans state their own load, so a file may leave fields of this table out.
-        match spec.load.as_ref().map(|_| crate::run::MatrixLoad::of(&spec)) {
-            None | Some(Ok(_) | Err(ModelError::Missing { .. })) => {}
-            Some(Err(error)) => return Err(error),
-        }
         let names: Vec<String> = spec.blocks.keys().cloned().collect();
         let mut sim = Sim::new(seed);
         let mut blocks = Blocks { nodes: nodes as usize, ..Blocks::default() };

@@ -7,9 +7,9 @@
 //! of a block (`hdd`), which selects the block on all nodes.
 
 use super::System;
-use crate::blocks::{Change, Component, Losses, is_device, shared};
+use crate::blocks::{Change, Component, Losses, shared};
 use crate::core::{Order, StationId};
-use crate::spec::Reader;
+use crate::spec::{Reader, is_device};
 
 /// Name of a station. Requests wait at this station until the system notices a loss.
 const UNNOTICED: &str = "unnoticed-loss";

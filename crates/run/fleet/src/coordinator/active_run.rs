@@ -21,7 +21,7 @@ use plimsoll_sys::clock;
 use super::Event;
 use super::collection::{fetch_with_retries, measure_again};
 use super::fleet_events::FleetEvents;
-use super::host_state::{HostState, shared_unit_error};
+use super::host_state::{HostState, POLL_INTERVAL, SILENCE_TIMEOUT, shared_unit_error};
 use super::run_record::journal_path;
 use crate::broker::Broker;
 use crate::card::Card;
@@ -34,13 +34,10 @@ const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between the moment when the last host is ready and the start of a phase. All hosts must
 /// receive the start time before it.
 const START_LEAD_NS: u64 = 300_000_000;
-/// If other hosts wait for a host that has been silent for this time, the coordinator declares it
-/// lost.
-pub(super) const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time after which a silent host is declared lost although no other host waits for it. The other
 /// hosts have then finished, so a long wait costs nothing but time. A virtual machine that is
 /// migrated can pause for many seconds and still complete its load.
-const LAST_SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+const LAST_SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Duration of a server outage after which an interrupted run ends.
 const INTERRUPTED_OUTAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of the coordinator's heartbeats to waiting hosts.
@@ -50,7 +47,6 @@ const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(5);
 /// If more than this time passes between two checks, the coordinator itself was stalled. Messages
 /// may then still be queued, so no host is declared lost.
 const STALL_THRESHOLD: Duration = Duration::from_secs(1);
-pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// State of a running fleet run.
 pub(super) struct ActiveRun<'a> {

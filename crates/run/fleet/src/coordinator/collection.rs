@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use plimsoll_evidence::fleet::Offset;
 use tokio::io::AsyncReadExt;
 
-use super::active_run::{POLL_INTERVAL, SILENCE_TIMEOUT};
-use super::host_state::HostState;
+use super::host_state::{HostState, POLL_INTERVAL, SILENCE_TIMEOUT};
 use crate::broker::{BUNDLE_BYTES_MAX, Broker};
 use crate::offset::measure;
 use crate::server_health::{OUTAGE_TIMEOUT, ServerHealth};

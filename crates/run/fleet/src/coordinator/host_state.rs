@@ -10,6 +10,11 @@ use crate::card::Card;
 use crate::evidence::HostResult;
 use crate::message::{AgentMessage, HostProgress, RunOutcome};
 
+/// If other hosts wait for a host that has been silent for this time, the coordinator declares it
+/// lost.
+pub(super) const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
 /// A phase that waits for its start time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingPhase {
