@@ -65,8 +65,8 @@ impl Side<'_> {
 pub struct SideFigure {
     /// The figure's value in each completed run.
     pub values: Vec<f64>,
-    /// Geometric mean, because the ratio of two sides is the ratio of these means. If a value is not
-    /// above 0, there is no ratio, and this is the arithmetic mean.
+    /// Geometric mean, because the ratio of two sides is the ratio of these means. Arithmetic
+    /// mean if a value is 0 or negative, because there is no geometric mean then.
     pub mean: Option<f64>,
     /// 95 % confidence interval of the mean (Student's t, on the logarithms).
     pub interval: Option<[f64; 2]>,

@@ -275,7 +275,7 @@ struct Completions {
 }
 
 /// Returns the longest time in a part of the run during which no operation of the load completed,
-/// although an operation was waiting or failed. A pause of the load is no outage.
+/// although an operation was waiting or failed. A pause of the load is not an outage.
 pub fn outage(bundle: &Bundle, part: Part) -> Option<Outage> {
     let measure = measured(bundle)?;
     let width_ns = interval_ns(bundle);

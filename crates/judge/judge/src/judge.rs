@@ -464,8 +464,8 @@ pub(crate) fn describe_failed(check: &Check) -> String {
     }
 }
 
-/// Formats a measured value and its limit with at least this number of decimals, and with so many
-/// that they differ.
+/// Formats a measured value and its limit with at least `decimals` decimals. Adds decimals until the
+/// two texts differ.
 fn differing(measured: f64, limit: f64, decimals: usize) -> [String; 2] {
     let texts = |decimals: usize| [measured, limit].map(|value| format!("{value:.decimals$}"));
     let differ = |texts: &[String; 2]| texts[0] != texts[1] || measured == limit;
@@ -535,8 +535,7 @@ fn figure_with_limit(check: &Check) -> String {
     }
 }
 
-/// Formats a measured value and its limit as [`short`] does, or with so many decimals that they
-/// differ.
+/// Formats a measured value and its limit with [`short`]. Adds decimals if the two texts are equal.
 fn short_pair(measured: f64, limit: f64, unit: &str) -> [String; 2] {
     let texts = [measured, limit].map(short);
     let same = texts[0] == texts[1] && measured != limit;

@@ -196,3 +196,31 @@ mod tests {
         assert_eq!(now.slow(), None, "as chance has it");
     }
 }
+
+/// Listener of tests, which records messages.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct RecordedMessages(pub(crate) Vec<String>);
+
+#[cfg(test)]
+impl plimsoll_record::progress::Watcher for RecordedMessages {
+    fn begin(&mut self, _: plimsoll_evidence::run::PhaseKind) {}
+    fn progress(
+        &mut self,
+        _: plimsoll_evidence::run::PhaseKind,
+        _: &plimsoll_record::progress::Progress,
+    ) {
+    }
+    fn end(&mut self, _: &plimsoll_evidence::run::Phase) {}
+}
+
+#[cfg(test)]
+impl Listener for RecordedMessages {
+    fn say(&mut self, text: &str) {
+        self.0.push(text.to_owned());
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.0.push(text.to_owned());
+    }
+}

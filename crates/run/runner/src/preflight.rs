@@ -436,6 +436,7 @@ mod tests {
     use plimsoll_plan::Plan;
 
     use super::*;
+    use crate::listener::RecordedMessages;
 
     fn plan(measure: &str) -> ResolvedPlan {
         let text = format!(
@@ -455,30 +456,6 @@ mod tests {
         assert!(check_duration(&long, &Preflight::runs(&long, true, false)).is_ok());
         let month = plan("720h");
         assert!(check_duration(&month, &Preflight::runs(&month, false, false)).is_ok());
-    }
-
-    /// Listener that records messages.
-    #[derive(Default)]
-    struct RecordedMessages(Vec<String>);
-
-    impl plimsoll_record::progress::Watcher for RecordedMessages {
-        fn begin(&mut self, _: plimsoll_evidence::run::PhaseKind) {}
-        fn progress(
-            &mut self,
-            _: plimsoll_evidence::run::PhaseKind,
-            _: &plimsoll_record::progress::Progress,
-        ) {
-        }
-        fn end(&mut self, _: &plimsoll_evidence::run::Phase) {}
-    }
-
-    impl Listener for RecordedMessages {
-        fn say(&mut self, text: &str) {
-            self.0.push(text.to_owned());
-        }
-        fn warn(&mut self, text: &str) {
-            self.0.push(text.to_owned());
-        }
     }
 
     #[test]

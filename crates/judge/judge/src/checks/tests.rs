@@ -58,7 +58,7 @@ fn an_open_loop_fails_only_if_enough_operations_were_due() {
     assert_eq!(rate::iops(&few, 970.0).ok, Some(true));
     // The same number completed in time, but more operations were waiting at the end.
     assert_eq!(rate::iops(&open_loop_run(poisson, 61_200, 2_400), 1_000.0).ok, Some(false));
-    // So few arrivals are no chance, so the generator did not issue the operations.
+    // So few arrivals cannot be chance: the generator did not issue the operations.
     assert_eq!(rate::iops(&open_loop_run(poisson, 57_000, 0), 970.0).ok, Some(false));
     let constant = "arrival = \"constant\"\nrate = 1000";
     assert_eq!(rate::iops(&open_loop_run(constant, 58_800, 0), 1_000.0).ok, Some(false));

@@ -126,8 +126,8 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
     }
 
-    /// A fast device completes so many operations in an interval that their rate varies by less
-    /// than 0.5 %.
+    /// A fast device completes many operations in each interval, so their rate varies by less than
+    /// 0.5 %.
     #[test]
     fn a_rate_that_varies_as_independent_latencies_do_is_no_cap() {
         let mut bundle = fixtures::reads();

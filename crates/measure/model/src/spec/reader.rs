@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the number of devices of a block (`count`); `None` if the block is no device.
+    /// Returns the number of devices of a block (`count`); `None` if the block is not a device.
     ///
     /// # Errors
     /// The number is invalid.

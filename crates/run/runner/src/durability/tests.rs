@@ -1,43 +1,16 @@
 //! Tests of `--resume`, with a directory that the cut command renames.
 
-use std::sync::Mutex;
-
 use plimsoll_judge::verdict::VerdictKind;
 use plimsoll_plan::{CutKind, SyncMethod};
-use plimsoll_record::progress::Watcher;
 
 use super::*;
-
-/// Messages of a test.
-#[derive(Default)]
-struct Messages(Mutex<String>);
-
-impl Watcher for Messages {
-    fn begin(&mut self, _: plimsoll_evidence::run::PhaseKind) {}
-    fn progress(
-        &mut self,
-        _: plimsoll_evidence::run::PhaseKind,
-        _: &plimsoll_record::progress::Progress,
-    ) {
-    }
-    fn end(&mut self, _: &plimsoll_evidence::run::Phase) {}
-}
-
-impl Listener for Messages {
-    fn say(&mut self, text: &str) {
-        self.0.lock().unwrap().push_str(text);
-    }
-
-    fn warn(&mut self, text: &str) {
-        self.say(text);
-    }
-}
+use crate::listener::RecordedMessages;
 
 fn carry_out_quietly(request: &DurabilityRequest) -> (DurabilityTest, String) {
-    let mut messages = Messages::default();
+    let mut messages = RecordedMessages::default();
     let stop = AtomicBool::new(false);
     let test = carry_out(request, &stop, &|_, _| true, &mut messages).unwrap();
-    (test, messages.0.into_inner().unwrap())
+    (test, messages.0.concat())
 }
 
 #[test]

@@ -118,8 +118,8 @@ impl Raid {
     /// Reads what a write of parts of stripes needs to compute the new parity, in a pool with lost
     /// drives.
     ///
-    /// Usually, a small write reads its old data and the old parity. If one of them is lost, it reads
-    /// the other data columns of the stripe instead (a reconstruct-write, as in Linux
+    /// A small write usually reads the old data and the old parity. If one of the two is lost, the
+    /// write reads the other data columns of the stripe instead (a reconstruct-write, as in Linux
     /// `drivers/md/raid5.c`, `handle_stripe_dirtying`). If all parity of the stripe is lost, it reads
     /// nothing.
     pub(super) fn read_for_degraded_write(
